@@ -1,0 +1,25 @@
+"""What can go wrong: `InputError` is for what a person wrote, `SimulationError` for what a run met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """A name, number, rate law or file that cannot mean anything here."""
+
+
+class SimulationError(RuntimeError):
+    """A run that had to stop: a negative rate, an explosion, a spent budget."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Error for a name that is not there, with the nearest one that is."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5) or [
+        candidate for candidate in names if candidate.lower() == name.lower()
+    ]
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    have = ", ".join(names) if names else "none"
+    return InputError(f"unknown {kind} {name!r}{hint} (have: {have})")

@@ -1,0 +1,407 @@
+"""A reaction network: species, parameters, reactions, rules and events. Pure data, checked once.
+
+    x(t) in N^V,   reaction j fires at rate a_j(x, t) and adds ν_j to x.
+
+    ReactionNetwork(
+        name="sir",
+        species={"S": "N - I0", "I": "I0", "R": 0},
+        parameters={"beta": 1.5, "gamma": 0.5, "N": 100, "I0": 5},
+        reactions=[
+            Reaction("infection", "S + I -> 2 I", "beta*S*I/N"),
+            Reaction("recovery", "I -> R", "gamma"),      # a constant alone is mass action
+        ],
+    )
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from simulators import rates
+from simulators.conservation import ConservationLaw, conservation_laws
+from simulators.errors import InputError, unknown
+from simulators.rates import Expression, Name, Number, apply
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_TERM = re.compile(r"(\d+)?\s*\*?\s*([^\W\d]\w*)")
+
+
+def _expression(value: str | float | Expression) -> Expression:
+    if isinstance(value, str):
+        return rates.parse(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Number(float(value))
+    if isinstance(value, rates.Number | rates.Name | rates.Apply):
+        return value
+    raise InputError(f"expected a number or an expression, got {value!r}")
+
+
+def _sides(equation: str) -> tuple[dict[str, int], dict[str, int]]:
+    """`S + I -> 2 I` as two mappings species -> count; `0` or nothing is the empty side."""
+    if equation.count("->") != 1 or "<->" in equation:
+        raise InputError(
+            f"reaction equation {equation!r} needs exactly one '->' "
+            "(write a reversible reaction as two)"
+        )
+    sides = []
+    for side in equation.split("->"):
+        counts: dict[str, int] = {}
+        for part in ([] if side.strip() in ("", "0") else side.split("+")):
+            term = _TERM.fullmatch(part.strip())
+            if term is None:
+                raise InputError(f"cannot read {part.strip()!r} in equation {equation!r}")
+            counts[term[2]] = counts.get(term[2], 0) + int(term[1] or 1)
+        sides.append(counts)
+    return sides[0], sides[1]
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """`equation` is `A + 2 B -> C`; `rate` its law.
+
+    A rate without any species or rule is a mass-action constant: `2 X -> Y` at `k` fires at
+    k·X(X-1)/2. `mass_action=False` keeps such a rate as it is written.
+    """
+
+    name: str
+    equation: str
+    rate: str | float | Expression
+    mass_action: bool = True
+
+    @cached_property
+    def sides(self) -> tuple[dict[str, int], dict[str, int]]:
+        return _sides(self.equation)
+
+    @cached_property
+    def change(self) -> dict[str, int]:
+        """Net change of each species that changes."""
+        reactants, products = self.sides
+        net = {
+            name: products.get(name, 0) - reactants.get(name, 0) for name in reactants | products
+        }
+        return {name: value for name, value in net.items() if value}
+
+
+@dataclass(frozen=True)
+class Event:
+    """When `trigger` turns true, `assignments` are carried out at that very time.
+
+    `initially` is the trigger's value just before the start: False lets it fire at once.
+    Of simultaneous events the higher `priority` goes first, then the one listed first. An event
+    that is not `persistent` is dropped if its trigger turns false before its turn comes.
+    `values_at_trigger`: the new values are computed when it triggers, not when its turn comes.
+    """
+
+    name: str
+    trigger: str | Expression
+    assignments: Mapping[str, str | float | Expression]
+    initially: bool = True
+    priority: float = 0.0
+    persistent: bool = True
+    values_at_trigger: bool = True
+
+
+@dataclass(frozen=True)
+class ReactionNetwork:
+    """Species with their initial counts (numbers or expressions of parameters), and what they do.
+
+    `population` names the parameter that is the head count of a conserved total: changing it
+    changes the initial state with it. `start="uniform"` draws the start uniformly over all states
+    with that total. `until`, `steps` are the default time grid.
+    """
+
+    name: str
+    species: Mapping[str, int | str | Expression]
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    reactions: Sequence[Reaction] = ()
+    rules: Mapping[str, str | Expression] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    population: str | None = None
+    start: str = "fixed"
+    until: float = 10.0
+    steps: int = 30
+    time_unit: str = "1"
+    title: str = ""
+    reference: str = ""
+
+    def __post_init__(self) -> None:
+        def keep(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        self._check_names()
+        keep("species", MappingProxyType({k: _initial(k, v) for k, v in self.species.items()}))
+        keep("parameters", MappingProxyType({k: _real(k, v) for k, v in self.parameters.items()}))
+        keep("reactions", tuple(self.reactions))
+        keep("events", tuple(self.events))
+        keep("rules", MappingProxyType({k: _expression(v) for k, v in self.rules.items()}))
+        self._check_rules()
+        self._check_reactions()
+        self._check_events()
+        self._check_start()
+
+    # --- what it means ----------------------------------------------------------------------------
+
+    @cached_property
+    def inlined_rules(self) -> dict[str, Expression]:
+        """Rules with other rules written out, so that only species and parameters remain."""
+        done: dict[str, Expression] = {}
+        waiting = dict(self.rules)
+        while waiting:
+            ready = [k for k, rule in waiting.items() if not rates.names(rule) & waiting.keys()]
+            if not ready:
+                raise InputError(f"rules depend on each other in a circle: {', '.join(waiting)}")
+            for name in ready:
+                done[name] = rates.substitute(waiting.pop(name), done)
+        return done
+
+    @cached_property
+    def propensities(self) -> tuple[Expression, ...]:
+        """Rate of each reaction over species, parameters and `time`."""
+        return tuple(self._law(reaction, falling=True) for reaction in self.reactions)
+
+    @cached_property
+    def mean_field(self) -> tuple[Expression, ...]:
+        """The same for large counts: mass action as powers, X²/2 in place of X(X-1)/2."""
+        return tuple(self._law(reaction, falling=False) for reaction in self.reactions)
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """What a trajectory carries: the species, then parameters that events change."""
+        changed = {name for event in self.events for name in event.assignments}
+        return (*self.species, *(name for name in self.parameters if name in changed))
+
+    @cached_property
+    def conservation_laws(self) -> tuple[ConservationLaw, ...]:
+        """Laws that every reaction and every event leaves alone."""
+        changed = {name for event in self.events for name in event.assignments}
+        free = [name for name in self.species if name not in changed]
+        closed = conservation_laws(
+            tuple(self.species), [reaction.change for reaction in self.reactions]
+        )
+        if not changed:
+            return closed
+        if all(set(law.coefficients) <= set(free) for law in closed):
+            return closed
+        # keep the laws within the species that no event assigns
+        blockers = [{name: 1} for name in self.species if name in changed]
+        return conservation_laws(
+            tuple(self.species), [*(reaction.change for reaction in self.reactions), *blockers]
+        )
+
+    @cached_property
+    def total(self) -> ConservationLaw | None:
+        """The conserved head count that `population` or a uniform start refers to."""
+        totals = [law for law in self.conservation_laws if law.is_total]
+        return max(totals, key=lambda law: len(law.coefficients), default=None)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The default time grid, shape (steps,)."""
+        return np.linspace(0.0, self.until, self.steps)
+
+    def initial_counts(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Initial value of each species for these parameter values (scalars or arrays)."""
+        return {
+            name: rates.evaluate(_expression(count), parameters)
+            for name, count in self.species.items()
+        }
+
+    # --- as data ----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready description; `from_dict` gives an equal network back."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "reference": self.reference,
+            "species": {name: str(count) for name, count in self.species.items()},
+            "parameters": dict(self.parameters),
+            "reactions": [
+                {
+                    "name": reaction.name,
+                    "equation": reaction.equation,
+                    "rate": str(_expression(reaction.rate)),
+                    "mass_action": reaction.mass_action,
+                }
+                for reaction in self.reactions
+            ],
+            "rules": {name: str(rule) for name, rule in self.rules.items()},
+            "events": [
+                {
+                    "name": event.name,
+                    "trigger": str(_expression(event.trigger)),
+                    "assignments": {
+                        name: str(_expression(value)) for name, value in event.assignments.items()
+                    },
+                    "initially": event.initially,
+                    "priority": event.priority,
+                    "persistent": event.persistent,
+                    "values_at_trigger": event.values_at_trigger,
+                }
+                for event in self.events
+            ],
+            "population": self.population,
+            "start": self.start,
+            "until": self.until,
+            "steps": self.steps,
+            "time_unit": self.time_unit,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ReactionNetwork:
+        """Network from `to_dict`."""
+        try:
+            reactions = [Reaction(**reaction) for reaction in data["reactions"]]
+            events = [Event(**event) for event in data["events"]]
+            return cls(**{**data, "reactions": reactions, "events": events})
+        except (KeyError, TypeError) as problem:
+            raise InputError(f"not a description of a reaction network: {problem}") from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReactionNetwork.from_dict, (self.to_dict(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReactionNetwork) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self.species), self.propensities))
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.title}" if self.title else self.name]
+        lines.append("  species     " + ", ".join(f"{k} = {v}" for k, v in self.species.items()))
+        if self.parameters:
+            pairs = (f"{name} = {value:g}" for name, value in self.parameters.items())
+            lines.append("  parameters  " + ", ".join(pairs))
+        arrows = [reaction.equation for reaction in self.reactions]
+        wide = max((len(arrow) for arrow in arrows), default=0)
+        for reaction, law in zip(self.reactions, self.propensities, strict=True):
+            lines.append(f"  {reaction.name:<20} {reaction.equation:<{wide}}   at {law}")
+        lines += [f"  {name} := {rule}" for name, rule in self.rules.items()]
+        for event in self.events:
+            deeds = ", ".join(f"{k} := {v}" for k, v in event.assignments.items())
+            lines.append(f"  {event.name:<20} when {event.trigger}: {deeds}")
+        lines += [f"  conserved   {law}" for law in self.conservation_laws]
+        return "\n".join(lines)
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def _law(self, reaction: Reaction, *, falling: bool) -> Expression:
+        given = rates.substitute(_expression(reaction.rate), self.inlined_rules)
+        if not reaction.mass_action or rates.names(given) & (set(self.species) | {"time"}):
+            return given
+        return apply_mass_action(given, reaction.sides[0], falling=falling)
+
+    def _check_names(self) -> None:
+        if not self.species:
+            raise InputError(f"network {self.name!r} has no species")
+        seen: set[str] = set()
+        for name in (*self.species, *self.parameters, *self.rules):
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise InputError(f"{name!r} is not a name: letters, digits and _ only")
+            if name in rates.RESERVED or name in ("sample", "step"):
+                raise InputError(f"the name {name!r} is reserved; call it {name}_ or the like")
+            if name in seen:
+                raise InputError(f"the name {name!r} is used twice")
+            seen.add(name)
+        for parts in (self.reactions, self.events):
+            labels = [part.name for part in parts]
+            twice = {label for label in labels if labels.count(label) > 1}
+            if twice:
+                raise InputError(f"two of a kind are called {sorted(twice)[0]!r}")
+
+    def _known(self, expression: Expression, where: str, extra: Iterable[str] = ()) -> None:
+        have = {*self.species, *self.parameters, *self.rules, *extra}
+        for name in sorted(rates.names(expression)):
+            if name not in have:
+                try:
+                    raise unknown("name", name, sorted(have))
+                except InputError as problem:
+                    raise InputError(f"{where}: {problem}") from None
+
+    def _check_rules(self) -> None:
+        for name, rule in self.rules.items():
+            self._known(rule, f"rule {name!r}", ["time"])
+            if rates.kind(rule) != "real":
+                raise InputError(f"rule {name!r} is a condition, not a number: {rule}")
+        _ = self.inlined_rules
+
+    def _check_reactions(self) -> None:
+        for reaction in self.reactions:
+            where = f"reaction {reaction.name!r}"
+            for name in (*reaction.sides[0], *reaction.sides[1]):
+                if name not in self.species:
+                    raise unknown("species", name, self.species)
+            law = _expression(reaction.rate)
+            self._known(law, where, ["time"])
+            if rates.kind(law) != "real":
+                raise InputError(f"{where}: the rate is a condition, not a number: {law}")
+        _ = self.propensities
+
+    def _check_events(self) -> None:
+        for event in self.events:
+            where = f"event {event.name!r}"
+            trigger = _expression(event.trigger)
+            self._known(trigger, where, ["time"])
+            if rates.kind(trigger) != "bool":
+                raise InputError(f"{where}: the trigger is not a condition: {trigger}")
+            for name, value in event.assignments.items():
+                if name not in self.species and name not in self.parameters:
+                    raise unknown("species or parameter", name, [*self.species, *self.parameters])
+                self._known(_expression(value), where, ["time"])
+
+    def _check_start(self) -> None:
+        if self.start not in ("fixed", "uniform"):
+            raise InputError(f"start is 'fixed' or 'uniform', not {self.start!r}")
+        if self.population is not None and self.population not in self.parameters:
+            raise unknown("parameter", self.population, self.parameters)
+        if (self.population or self.start == "uniform") and self.total is None:
+            raise InputError(f"network {self.name!r} conserves no total of its species")
+        for name, count in self.species.items():
+            where = f"initial count of {name!r}"
+            extra = rates.names(_expression(count)) - set(self.parameters)
+            if extra:
+                raise InputError(f"{where}: only parameters may occur, not {sorted(extra)[0]!r}")
+        if not (np.isfinite(self.until) and self.until > 0 and self.steps >= 1):
+            raise InputError(f"until must be > 0 and steps >= 1: {self.until}, {self.steps}")
+
+
+def apply_mass_action(
+    constant: Expression, reactants: Mapping[str, int], *, falling: bool
+) -> Expression:
+    """k·Π C(X, m) over the reactants; with `falling=False`, k·Π X^m/m! (large counts)."""
+    law = constant
+    for name, order in reactants.items():
+        for less in range(order):
+            factor: Expression = Name(name)
+            if less and falling:
+                factor = apply("-", factor, Number(float(less)))
+            law = apply("*", law, factor)
+        for divisor in range(2, order + 1):
+            law = apply("/", law, Number(float(divisor)))
+    return law
+
+
+def _initial(name: str, count: int | str | Expression) -> Expression:
+    expression = _expression(count)
+    if isinstance(expression, Number):
+        value = expression.value
+        if value < 0 or value != int(value):
+            raise InputError(f"initial count of {name!r} must be a whole number >= 0, not {count}")
+    return expression
+
+
+def _real(name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not np.isfinite(number):
+        raise InputError(f"parameter {name!r} must be a finite number, not {value!r}")
+    return number
