@@ -1,0 +1,230 @@
+"""Where trajectories start: parameter values and initial states, for any slice of an ensemble.
+
+Species a person names are set as said. The rest follow the network: its own counts, or, where a total
+is conserved, what is left of it (`start="uniform"`: spread uniformly over all ways to do so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from simulators.errors import InputError, unknown
+from simulators.network import ReactionNetwork
+from simulators.quantities import Fixed, Quantity, quantity
+from simulators.random import uniforms
+
+Initial = Mapping[str, Any] | str | None
+MOST_STATES = 5_000_000
+
+
+class Start:
+    """Parameters and initial states of an ensemble of `samples` trajectories.
+
+    `initial`: None (the network's own), "uniform", "fixed", or a mapping species -> quantity.
+    `parameters`: mapping parameter -> quantity, the others keep the network's values.
+    """
+
+    def __init__(
+        self,
+        network: ReactionNetwork,
+        initial: Initial = None,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> None:
+        self.network, self.seed = network, seed
+        given: dict[str, Any] = dict(parameters or {})
+        for name in given:
+            if name not in network.parameters:
+                raise unknown("parameter", name, network.parameters)
+        merged = {**network.parameters, **given}
+        self._parameters = {k: quantity(k, value, samples) for k, value in merged.items()}
+        self._species, self.uniform = self._read(initial, samples)
+        total = network.total
+        self._members = tuple(total.coefficients) if total else ()
+        self._rest = tuple(name for name in self._members if name not in self._species)
+
+    def _read(self, initial: Initial, samples: int) -> tuple[dict[str, Quantity], bool]:
+        network = self.network
+        if initial is None or isinstance(initial, str):
+            choice = network.start if initial is None else initial
+            if choice not in ("uniform", "fixed"):
+                raise InputError(f"initial is 'uniform', 'fixed' or species=count, not {initial!r}")
+            if choice == "uniform" and network.total is None:
+                raise InputError(
+                    f"{network.name!r} conserves no total of its species, so a uniform start "
+                    "has no meaning: give counts or ranges"
+                )
+            return {}, choice == "uniform"
+        for name in initial:
+            if name not in network.species:
+                raise unknown("species", name, network.species)
+        given = {name: quantity(name, value, samples) for name, value in initial.items()}
+        return given, network.start == "uniform"
+
+    # --- parameters -------------------------------------------------------------------------------
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Parameters that differ between trajectories."""
+        return tuple(name for name, value in self._parameters.items() if value.varies)
+
+    def parameters(self, first: int, count: int) -> dict[str, Any]:
+        """Value of each parameter: a float, or an array (count,) where it varies."""
+        values: dict[str, Any] = {}
+        for draw, (name, value) in enumerate(self._parameters.items()):
+            if isinstance(value, Fixed):
+                values[name] = value.value
+                continue
+            drawn = value.draw(uniforms(self.seed, draw, first, count), first, False)
+            _check(name, drawn, first, whole=False)
+            values[name] = drawn
+        return values
+
+    # --- states -----------------------------------------------------------------------------------
+
+    def states(self, first: int, count: int) -> np.ndarray:
+        """Initial values of the network's variables, float64, shape (count, V)."""
+        network = self.network
+        parameters = self.parameters(first, count)
+        counts = {
+            name: np.broadcast_to(value, (count,)).astype(np.float64)
+            for name, value in network.initial_counts(parameters).items()
+        }
+        offset = len(self._parameters)
+        for name, value in self._species.items():
+            draw = offset + list(network.species).index(name)
+            drawn = value.draw(uniforms(self.seed, draw, first, count), first, True)
+            _check(name, drawn, first, whole=True)
+            counts[name] = drawn
+        if self._rest and (self.uniform or (self._species and network.population)):
+            left = self._left(parameters, counts, first, count)
+            shares = self._spread(left, first, count)
+            counts.update(zip(self._rest, shares, strict=True))
+        for name in network.species:
+            _check(name, counts[name], first, whole=True)
+        self._check_total(parameters, counts)
+        columns = [counts[k] if k in counts else parameters[k] for k in network.variables]
+        shape = (count,)
+        return np.stack([np.broadcast_to(column, shape) for column in columns], axis=1)
+
+    def support(self) -> tuple[np.ndarray, np.ndarray]:
+        """All initial states and their probabilities, shapes (K, V) and (K,): for exact solvers."""
+        if self.varying or any(value.varies for value in self._species.values()):
+            raise InputError("an exact answer needs fixed parameters and fixed or uniform starts")
+        one = self.states(0, 1)
+        if not (self._rest and self.uniform):
+            return one, np.ones(1)
+        places = [self.network.variables.index(name) for name in self._rest]
+        left = int(one[0, places].sum())
+        bars = len(self._rest) - 1
+        ways = comb(left + bars, bars)
+        if ways > MOST_STATES:
+            raise InputError(f"a uniform start over {ways:,} states is too many to enumerate")
+        cuts = np.array(list(combinations(range(left + bars), bars)), dtype=np.int64)
+        states = np.repeat(one, ways, axis=0)
+        states[:, places] = _gaps(cuts.reshape(ways, bars), np.full(ways, left + bars))
+        return states, np.full(ways, 1.0 / ways)
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-ready account of parameters and initial states."""
+        initial: Any = {name: value.describe() for name, value in self._species.items()}
+        return {
+            "parameters": {name: value.describe() for name, value in self._parameters.items()},
+            "initial": initial,
+            "start": "uniform" if self.uniform else "fixed",
+        }
+
+    def _population(self, parameters: Mapping[str, Any], count: int) -> np.ndarray | None:
+        """The conserved total, shape (count,): the population parameter, else the network's own counts."""
+        network = self.network
+        if network.population is not None:
+            values = np.broadcast_to(parameters[network.population], (count,))
+            _check(network.population, values, 0, whole=True)
+            return values
+        own = network.initial_counts(parameters)
+        return np.broadcast_to(sum(own[name] for name in self._members), (count,))
+
+    def _left(
+        self, parameters: Mapping[str, Any], counts: Mapping[str, Any], first: int, count: int
+    ) -> np.ndarray:
+        """What the named species leave of the total, shape (count,)."""
+        named = [name for name in self._members if name in self._species]
+        total = self._population(parameters, count)
+        left = np.asarray(total - sum((counts[name] for name in named), np.zeros(count)))
+        if (left < 0).any():
+            at = int(np.argmax(left < 0))
+            shown = " + ".join(f"{name}={counts[name][at]:g}" for name in named)
+            label = self.network.population or "total"
+            raise InputError(
+                f"initial {shown} is more than the population {label}={total[at]:g}"
+            )
+        return left
+
+    def _spread(self, left: np.ndarray, first: int, count: int) -> list[np.ndarray]:
+        """Counts of the species that were not named, each (count,), adding up to `left`."""
+        if self.uniform:
+            draws = len(self._parameters) + len(self.network.species)
+            return _simplex(left, len(self._rest), self.seed, draws, first)
+        own = self.network.initial_counts(self.parameters(first, count))
+        others = [np.broadcast_to(own[name], (count,)) for name in self._rest[1:]]
+        remainder = left - sum(others, np.zeros(count))
+        if (remainder < 0).any():
+            raise InputError(
+                f"initial counts exceed the population: nothing is left for {self._rest[0]!r}; "
+                f"name more of {', '.join(self._rest)}"
+            )
+        return [remainder, *others]
+
+    def _check_total(self, parameters: Mapping[str, Any], counts: Mapping[str, Any]) -> None:
+        """The species of a population must add up to it."""
+        if self.network.population is None or not self._members:
+            return
+        total = np.asarray(parameters[self.network.population])
+        sums = sum(counts[name] for name in self._members)
+        if not np.all(sums == total):
+            at = int(np.argmax(sums != total))
+            shown = " + ".join(f"{name}={counts[name][at]:g}" for name in self._members)
+            raise InputError(
+                f"initial {shown} = {sums[at]:g} does not add up to the population "
+                f"{self.network.population}={np.broadcast_to(total, sums.shape)[at]:g}"
+            )
+
+
+def _check(name: str, values: np.ndarray, first: int, *, whole: bool) -> None:
+    bad = ~np.isfinite(values)
+    if whole:
+        bad |= (values < 0) | (values != np.floor(values))
+    if bad.any():
+        at = int(np.argmax(bad))
+        where = f" (trajectory {first + at})" if values.size > 1 else ""
+        noun = "initial count of " if whole else "parameter "
+        want = "a whole number >= 0" if whole else "finite"
+        raise InputError(f"{noun}{name!r} must be {want}, not {values[at]:g}{where}")
+
+
+def _gaps(cuts: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Stars and bars: sorted bar positions (n, k-1) among `slots` (n,) -> counts (n, k)."""
+    edge = np.full((len(cuts), 1), -1, dtype=np.int64)
+    walls = np.concatenate([edge, cuts, slots[:, None].astype(np.int64)], axis=1)
+    return (np.diff(walls, axis=1) - 1).astype(np.float64)
+
+
+def _simplex(left: np.ndarray, parts: int, seed: int, draw: int, first: int) -> list[np.ndarray]:
+    """Uniform over all ways to write `left` (n,) as `parts` counts: Floyd's sampling of the bars."""
+    n, bars = left.size, parts - 1
+    slots = left.astype(np.int64) + bars
+    chosen = np.empty((n, bars), dtype=np.int64)
+    for b in range(bars):
+        top = slots - bars + b  # pick from 0..top; if taken, top itself is free
+        pick = np.floor(uniforms(seed, draw + b, first, n) * (top + 1)).astype(np.int64)
+        taken = (chosen[:, :b] == pick[:, None]).any(axis=1)
+        chosen[:, b] = np.where(taken, top, pick)
+    counts = _gaps(np.sort(chosen, axis=1), slots)
+    return list(counts.T)
