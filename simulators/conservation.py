@@ -39,36 +39,40 @@ def conservation_laws(
     The basis is the left null space of the stoichiometry in reduced form, so laws are as short as
     the elimination makes them: S + I + R for an epidemic, one law per conserved moiety in general.
     """
-    rows = [[Fraction(change.get(name, 0)) for name in species] for change in changes]
-    pivots: list[int] = []
-    for column in range(len(species)):
-        at = len(pivots)
-        found = next((r for r in range(at, len(rows)) if rows[r][column]), None)
-        if found is None:
+    rows: dict[str, dict[str, Fraction]] = {}  # pivot species -> its reduced sparse row
+    for change in changes:
+        row = {name: Fraction(by) for name, by in change.items() if by}
+        for pivot, reduced in rows.items():
+            if pivot in row:
+                _subtract(row, reduced, row[pivot])
+        if not row:
             continue
-        rows[at], rows[found] = rows[found], rows[at]
-        lead = rows[at][column]
-        rows[at] = [value / lead for value in rows[at]]
-        for r in range(len(rows)):
-            if r != at and rows[r][column]:
-                factor = rows[r][column]
-                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[at], strict=True)]
-        pivots.append(column)
-    laws = []
-    for free in (column for column in range(len(species)) if column not in pivots):
-        vector = [Fraction(0)] * len(species)
-        vector[free] = Fraction(1)
-        for row, pivot in zip(rows, pivots, strict=False):
-            vector[pivot] = -row[free]
-        laws.append(_coprime(species, vector))
-    return tuple(laws)
+        pivot = next(name for name in species if name in row)
+        row = {name: value / row[pivot] for name, value in row.items()}
+        for reduced in rows.values():
+            if pivot in reduced:
+                _subtract(reduced, row, reduced[pivot])
+        rows[pivot] = row
+    return tuple(
+        _coprime({free: Fraction(1)} | {p: -row[free] for p, row in rows.items() if free in row}, species)
+        for free in species
+        if free not in rows
+    )
 
 
-def _coprime(species: Sequence[str], vector: Sequence[Fraction]) -> ConservationLaw:
-    scale = lcm(*(value.denominator for value in vector))
-    weights = [int(value * scale) for value in vector]
-    divisor = gcd(*weights)
-    if next(weight for weight in weights if weight) < 0:
+def _subtract(row: dict[str, Fraction], other: Mapping[str, Fraction], factor: Fraction) -> None:
+    for name, value in other.items():
+        left = row.get(name, Fraction(0)) - factor * value
+        if left:
+            row[name] = left
+        else:
+            row.pop(name, None)
+
+
+def _coprime(vector: Mapping[str, Fraction], species: Sequence[str]) -> ConservationLaw:
+    scale = lcm(*(value.denominator for value in vector.values()))
+    weights = {name: int(vector[name] * scale) for name in species if name in vector}
+    divisor = gcd(*weights.values())
+    if next(iter(weights.values())) < 0:
         divisor = -divisor
-    pairs = zip(species, weights, strict=True)
-    return ConservationLaw({name: weight // divisor for name, weight in pairs if weight})
+    return ConservationLaw({name: weight // divisor for name, weight in weights.items()})

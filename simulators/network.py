@@ -33,7 +33,8 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _TERM = re.compile(r"(\d+)?\s*\*?\s*([^\W\d]\w*)")
 
 
-def _expression(value: str | float | Expression) -> Expression:
+def as_expression(value: str | float | Expression) -> Expression:
+    """What a person may write for a number, as an expression."""
     if isinstance(value, str):
         return rates.parse(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -140,7 +141,7 @@ class ReactionNetwork:
         keep("parameters", MappingProxyType({k: _real(k, v) for k, v in self.parameters.items()}))
         keep("reactions", tuple(self.reactions))
         keep("events", tuple(self.events))
-        keep("rules", MappingProxyType({k: _expression(v) for k, v in self.rules.items()}))
+        keep("rules", MappingProxyType({k: as_expression(v) for k, v in self.rules.items()}))
         self._check_rules()
         self._check_reactions()
         self._check_events()
@@ -181,19 +182,10 @@ class ReactionNetwork:
     def conservation_laws(self) -> tuple[ConservationLaw, ...]:
         """Laws that every reaction and every event leaves alone."""
         changed = {name for event in self.events for name in event.assignments}
-        free = [name for name in self.species if name not in changed]
-        closed = conservation_laws(
-            tuple(self.species), [reaction.change for reaction in self.reactions]
-        )
-        if not changed:
-            return closed
-        if all(set(law.coefficients) <= set(free) for law in closed):
-            return closed
-        # keep the laws within the species that no event assigns
-        blockers = [{name: 1} for name in self.species if name in changed]
-        return conservation_laws(
-            tuple(self.species), [*(reaction.change for reaction in self.reactions), *blockers]
-        )
+        # an event that assigns a species may change it by one: no law can contain it
+        assigned = [{name: 1} for name in self.species if name in changed]
+        changes = [reaction.change for reaction in self.reactions]
+        return conservation_laws(tuple(self.species), [*changes, *assigned])
 
     @cached_property
     def total(self) -> ConservationLaw | None:
@@ -209,7 +201,7 @@ class ReactionNetwork:
     def initial_counts(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Initial value of each species for these parameter values (scalars or arrays)."""
         return {
-            name: rates.evaluate(_expression(count), parameters)
+            name: rates.evaluate(as_expression(count), parameters)
             for name, count in self.species.items()
         }
 
@@ -227,7 +219,7 @@ class ReactionNetwork:
                 {
                     "name": reaction.name,
                     "equation": reaction.equation,
-                    "rate": str(_expression(reaction.rate)),
+                    "rate": str(as_expression(reaction.rate)),
                     "mass_action": reaction.mass_action,
                 }
                 for reaction in self.reactions
@@ -236,9 +228,9 @@ class ReactionNetwork:
             "events": [
                 {
                     "name": event.name,
-                    "trigger": str(_expression(event.trigger)),
+                    "trigger": str(as_expression(event.trigger)),
                     "assignments": {
-                        name: str(_expression(value)) for name, value in event.assignments.items()
+                        name: str(as_expression(value)) for name, value in event.assignments.items()
                     },
                     "initially": event.initially,
                     "priority": event.priority,
@@ -293,7 +285,7 @@ class ReactionNetwork:
     # --- checks -----------------------------------------------------------------------------------
 
     def _law(self, reaction: Reaction, *, falling: bool) -> Expression:
-        given = rates.substitute(_expression(reaction.rate), self.inlined_rules)
+        given = rates.substitute(as_expression(reaction.rate), self.inlined_rules)
         if not reaction.mass_action or rates.names(given) & (set(self.species) | {"time"}):
             return given
         return apply_mass_action(given, reaction.sides[0], falling=falling)
@@ -338,7 +330,7 @@ class ReactionNetwork:
             for name in (*reaction.sides[0], *reaction.sides[1]):
                 if name not in self.species:
                     raise unknown("species", name, self.species)
-            law = _expression(reaction.rate)
+            law = as_expression(reaction.rate)
             self._known(law, where, ["time"])
             if rates.kind(law) != "real":
                 raise InputError(f"{where}: the rate is a condition, not a number: {law}")
@@ -347,14 +339,14 @@ class ReactionNetwork:
     def _check_events(self) -> None:
         for event in self.events:
             where = f"event {event.name!r}"
-            trigger = _expression(event.trigger)
+            trigger = as_expression(event.trigger)
             self._known(trigger, where, ["time"])
             if rates.kind(trigger) != "bool":
                 raise InputError(f"{where}: the trigger is not a condition: {trigger}")
             for name, value in event.assignments.items():
                 if name not in self.species and name not in self.parameters:
                     raise unknown("species or parameter", name, [*self.species, *self.parameters])
-                self._known(_expression(value), where, ["time"])
+                self._known(as_expression(value), where, ["time"])
 
     def _check_start(self) -> None:
         if self.start not in ("fixed", "uniform"):
@@ -365,7 +357,7 @@ class ReactionNetwork:
             raise InputError(f"network {self.name!r} conserves no total of its species")
         for name, count in self.species.items():
             where = f"initial count of {name!r}"
-            extra = rates.names(_expression(count)) - set(self.parameters)
+            extra = rates.names(as_expression(count)) - set(self.parameters)
             if extra:
                 raise InputError(f"{where}: only parameters may occur, not {sorted(extra)[0]!r}")
         if not (np.isfinite(self.until) and self.until > 0 and self.steps >= 1):
@@ -389,7 +381,7 @@ def apply_mass_action(
 
 
 def _initial(name: str, count: int | str | Expression) -> Expression:
-    expression = _expression(count)
+    expression = as_expression(count)
     if isinstance(expression, Number):
         value = expression.value
         if value < 0 or value != int(value):

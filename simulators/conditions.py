@@ -1,0 +1,222 @@
+"""What a trajectory is conditioned on: a predicate over the state at each grid step.
+
+    {0: "S = 95 and I = 5", 25: "S = 30 or S = 40", "all": "I <= 60"}
+
+    C = {x : every predicate of step k holds for x(t_k), for all k}.
+
+Predicates are conditions in the rate-law language, functions of the named values, or lists of these
+(all must hold). An exact solver and a rejection sampler read the same `Conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simulators import rates
+from simulators.errors import InputError, unknown
+from simulators.network import ReactionNetwork
+from simulators.rates import Expression
+
+Values = Mapping[str, Any]
+Function = Callable[[dict[str, np.ndarray]], Any]
+Predicate = str | Function | Sequence[Any]
+
+
+class ImpossibleError(InputError):
+    """Conditions that no trajectory can meet."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A predicate from text, rules written out so that only variables and parameters remain."""
+
+    condition: Expression
+    plain: Expression
+
+    def __call__(self, values: Values) -> Any:
+        return rates.evaluate(self.plain, values)
+
+    def __str__(self) -> str:
+        return str(self.condition)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """A predicate that a person gave as a function; it also sees the rules."""
+
+    function: Function
+    rules: Mapping[str, Expression]
+
+    def __call__(self, values: Values) -> Any:
+        rules = {name: rates.evaluate(rule, values) for name, rule in self.rules.items()}
+        answer = np.asarray(self.function({**values, **rules}))
+        if answer.dtype != np.bool_:
+            raise InputError(
+                f"the predicate {self} must return booleans, one per state; it returned "
+                f"{answer.dtype} (compare with <, <=, ==, ...)"
+            )
+        return answer
+
+    def __str__(self) -> str:
+        return f"<{getattr(self.function, '__name__', type(self.function).__name__)}>"
+
+
+_Test = _Written | _Computed
+
+
+class Conditions:
+    """`where`: mapping grid step (0-based) or "all" -> predicate; `times`: the grid, shape (T,).
+
+    `parameters`: fixed values that differ from the network's. Falsy when nothing is asked.
+    """
+
+    def __init__(
+        self,
+        where: Mapping[Any, Predicate] | None,
+        network: ReactionNetwork,
+        times: np.ndarray | None = None,
+        parameters: Mapping[str, float] | None = None,
+    ) -> None:
+        self.network = network
+        self.times = np.asarray(network.times if times is None else times, dtype=np.float64)
+        self._parameters = {**network.parameters, **(parameters or {})}
+        self._always: list[_Test] = []
+        self._at: dict[int, list[_Test]] = {}
+        if where is not None and not isinstance(where, Mapping):
+            raise InputError(
+                f'conditions are a mapping such as {{25: "S = 30", "all": "I <= 20"}}, '
+                f"not {where!r}"
+            )
+        for step, predicate in (where or {}).items():
+            tests = self._read(predicate, step)
+            if isinstance(step, str) and step == "all":
+                self._always += tests
+            elif tests:
+                self._at.setdefault(self._step(step), []).extend(tests)
+
+    # --- what they say ----------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        return bool(self._always or self._at)
+
+    def active(self, step: int) -> bool:
+        """Whether anything is asked at this step."""
+        return bool(self._always) or step in self._at
+
+    @property
+    def last(self) -> int:
+        """The last step at which anything is asked; -1 when nothing is."""
+        return len(self.times) - 1 if self._always else max(self._at, default=-1)
+
+    def mask(self, step: int, values: Values) -> np.ndarray:
+        """Where the predicates of `step` hold; arrays (n,) in, booleans (n,) out.
+
+        `values` has the variables, and any parameters that differ from the network's.
+        """
+        # small unsigned counts, as files hold them, would wrap around in S - I
+        given = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+        size = np.broadcast_shapes(*(value.shape for value in given.values()))
+        holds = np.ones(size, dtype=bool)
+        if not self.active(step):
+            return holds
+        known = {name: np.asarray(value) for name, value in self._parameters.items()}
+        everything = {"time": np.asarray(self.times[step]), **known, **given}
+        for test in (*self._always, *self._at.get(step, ())):
+            answer = np.asarray(test(everything))
+            if np.broadcast_shapes(answer.shape, size) != size:
+                raise InputError(f"the predicate {test} returned shape {answer.shape}, not {size}")
+            holds &= answer
+        return holds
+
+    def holds(self, trajectories: Any) -> np.ndarray:
+        """Which trajectories meet all conditions, shape (sample,).
+
+        `trajectories`: a dataset with dims (sample, time), or a mapping name -> array, (sample, time)
+        for what varies in time and (sample,) for parameters.
+        """
+        columns = _columns(trajectories)
+        for name in self.network.variables:
+            if name not in columns:
+                raise unknown("variable", name, columns)
+        shape = columns[next(iter(self.network.species))].shape
+        if len(shape) != 2 or shape[1] != len(self.times):
+            raise InputError(
+                f"trajectories of shape {shape} do not fit a grid of {len(self.times)} times: "
+                "want (sample, time)"
+            )
+        named = {*self.network.variables, *self.network.parameters} & columns.keys()
+        verdict = np.ones(shape[0], dtype=bool)
+        for step in range(len(self.times)):
+            if self.active(step):
+                now = {k: columns[k][:, step] if columns[k].ndim == 2 else columns[k] for k in named}
+                verdict &= self.mask(step, now)
+        return verdict
+
+    def describe(self) -> dict[str, list[str]]:
+        """JSON-ready: step or "all" -> its predicates as text."""
+        listed = {str(step): [str(t) for t in self._at[step]] for step in sorted(self._at)}
+        always = {"all": [str(test) for test in self._always]} if self._always else {}
+        return {**listed, **always}
+
+    def __str__(self) -> str:
+        parts = []
+        for step, tests in self.describe().items():
+            label = "every step" if step == "all" else f"step {step}"
+            parts.append(f"{label}: {' and '.join(f'({t})' if ' or ' in t else t for t in tests)}")
+        return "; ".join(parts) or "nothing"
+
+    def __repr__(self) -> str:
+        return f"Conditions({self})"
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _step(self, step: Any) -> int:
+        last = len(self.times) - 1
+        if isinstance(step, bool) or not isinstance(step, int | np.integer):
+            raise InputError(f'a condition is for a grid step 0..{last} or "all", not {step!r}')
+        if not 0 <= step <= last:
+            raise InputError(f"step {step} is not on the grid: steps are 0..{last}, last {last}")
+        return int(step)
+
+    def _read(self, predicate: Predicate, step: Any) -> list[_Test]:
+        """A predicate, or a list of them, as tests that can be run."""
+        if isinstance(predicate, str):
+            return [self._parse(predicate, step)]
+        if callable(predicate):
+            return [_Computed(predicate, self.network.inlined_rules)]
+        if isinstance(predicate, Sequence):
+            return [test for part in predicate for test in self._read(part, step)]
+        raise InputError(
+            f'the condition for step {step!r} is text such as "S = 30", a function or a list '
+            f"of these, not {predicate!r}"
+        )
+
+    def _parse(self, text: str, step: Any) -> _Written:
+        network = self.network
+        condition = rates.parse(text)
+        known = (*network.variables, *network.parameters, *network.rules)
+        for name in sorted(rates.names(condition)):
+            if name != "time" and name not in known:
+                raise InputError(f"in {text!r}: {unknown('name', name, dict.fromkeys(known))}")
+        if rates.kind(condition) != "bool":
+            raise InputError(
+                f"{text!r} for step {step!r} is a number, not a condition: compare it with "
+                "something, such as '<= 20'"
+            )
+        return _Written(condition, rates.substitute(condition, network.inlined_rules))
+
+
+def _columns(trajectories: Any) -> dict[str, np.ndarray]:
+    """Arrays by name, time last, from a dataset or a mapping."""
+    if not hasattr(trajectories, "data_vars"):
+        return {name: np.asarray(value) for name, value in trajectories.items()}
+    columns = {}
+    for name, variable in trajectories.data_vars.items():
+        dims = [dim for dim in ("sample", "time") if dim in variable.dims]
+        if "sample" in dims and len(dims) == variable.ndim:
+            columns[str(name)] = variable.transpose(*dims).values
+    return columns

@@ -1,0 +1,125 @@
+"""Trajectories as a labelled dataset: what is recorded, under which names, with which account of itself."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from simulators import rates
+from simulators.engine import Engine
+
+INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+
+
+def smallest_type(largest: float) -> np.dtype[Any]:
+    """The smallest signed integer type that holds 0..largest."""
+    return np.dtype(next(kind for kind in INTEGERS if largest <= np.iinfo(kind).max))
+
+
+def known_types(engine: Engine) -> dict[str, np.dtype[Any]]:
+    """Types of species that a conserved total bounds; the others are found as they grow."""
+    network, start = engine.network, engine.start
+    if start.varying or network.total is None or engine.method == "ode":
+        return {}
+    members = tuple(network.total.coefficients)
+    places = [network.variables.index(name) for name in members]
+    totals = start.states(0, 1)[0, places].sum()
+    if network.population is None and start.describe()["initial"]:
+        return {}
+    return dict.fromkeys(members, smallest_type(float(totals)))
+
+
+def block(engine: Engine, first: int, out: np.ndarray) -> dict[str, np.ndarray]:
+    """Recorded variables of one block: (n, T) species and rules, (n,) parameters that vary."""
+    network = engine.network
+    count = out.shape[1]
+    made: dict[str, np.ndarray] = {}
+    for v, name in enumerate(network.variables):
+        counts = name in network.species and engine.method != "ode"
+        largest = float(out[v].max(initial=0.0))
+        made[name] = out[v].astype(smallest_type(largest)) if counts else out[v].copy()
+    parameters = engine.start.parameters(first, count)
+    varying = {name: np.asarray(parameters[name]) for name in engine.start.varying}
+    if network.rules:
+        columns = {name: value[:, None] for name, value in varying.items()}
+        states = dict(zip(network.variables, out, strict=True))
+        known = {**parameters, **columns, **states, "time": engine.times[None, :]}
+        for name, rule in network.inlined_rules.items():
+            value = np.asarray(rates.evaluate(rule, known), np.float64)
+            made[name] = np.array(np.broadcast_to(value, (count, engine.times.size)))
+    for name, value in varying.items():
+        if name not in made:
+            made[name] = value.astype(np.float64)
+    return made
+
+
+def frame(engine: Engine, variables: Mapping[str, np.ndarray], samples: int, first: int) -> xr.Dataset:
+    """Dataset over (sample, time) with the attributes of the contract."""
+    network = engine.network
+    time_attrs = {"long_name": "model time", "axis": "T", "units": network.time_unit}
+    sample_attrs = {"standard_name": "realization", "long_name": "trajectory", "units": "1"}
+    index = np.arange(first, first + samples, dtype=smallest_type(max(first + samples, 2**20)))
+    data = {
+        name: (("sample", "time") if value.ndim == 2 else ("sample",), value, _attrs(engine, name))
+        for name, value in variables.items()
+    }
+    coords = {
+        "sample": ("sample", index, sample_attrs),
+        "time": ("time", engine.times, time_attrs),
+    }
+    return xr.Dataset(data, coords, attributes(engine))
+
+
+def _attrs(engine: Engine, name: str) -> dict[str, str]:
+    network = engine.network
+    if name in network.species:
+        return {"long_name": f"count of {name}", "units": "1"}
+    if name in network.rules:
+        return {"long_name": f"{name} = {network.rules[name]}"}
+    return {"long_name": f"parameter {name}"}
+
+
+def attributes(engine: Engine) -> dict[str, Any]:
+    """Global attributes: enough to make the file again."""
+    network = engine.network
+    config = {
+        "network": network.to_dict(),
+        **engine.start.describe(),
+        "conservation_laws": [dict(law.coefficients) for law in network.conservation_laws],
+        "method": engine.method,
+    }
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "Conventions": "CF-1.11",
+        "title": f"{network.title or network.name}: simulated trajectories",
+        "source": f"stochastic simulation, method {engine.method}, surrogate-toolkit {_version('surrogate-toolkit')}",
+        "references": network.reference,
+        "history": f"{stamp} {shlex.join([command_name(), *sys.argv[1:]])}",
+        "surrogate_seed": str(engine.seed),
+        "surrogate_config": json.dumps(config),
+        "surrogate_versions": json.dumps(
+            {"python": platform.python_version()}
+            | {name: _version(name) for name in ("surrogate-toolkit", "numpy", "numba", "xarray")}
+        ),
+    }
+
+
+def command_name() -> str:
+    """What was run, without the path of the machine it ran on."""
+    return sys.argv[0].replace("\\", "/").rsplit("/", 1)[-1] or "python"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

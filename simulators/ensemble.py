@@ -1,0 +1,175 @@
+"""Ensembles: many trajectories of one network, in memory or streamed to a file."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from simulators import dataset
+from simulators.engine import Engine
+from simulators.errors import InputError
+from simulators.network import ReactionNetwork
+from simulators.random import check_seed
+from simulators.start import Initial, Start
+
+Progress = Callable[[int], None]
+BLOCK_BYTES = 48_000_000  # size of the working buffer: what bounds memory when streaming
+TASK_SECONDS = 0.2  # how long one piece of work should take, for smooth progress and quick stops
+FEWEST, FIRST_TASK = 64, 1024
+
+
+def simulate(
+    network: ReactionNetwork,
+    samples: int = 1_000,
+    times: Sequence[float] | np.ndarray | None = None,
+    seed: int = 0,
+    initial: Initial = None,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    method: str = "direct",
+    threads: int | None = None,
+    first: int = 0,
+    max_events: int = 100_000_000,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Trajectories of a network: integer variables (sample, time), one per species.
+
+    `times`: increasing grid; the initial state holds at its first time. `initial`: species -> count,
+    (low, high), scipy distribution or one value per trajectory; "uniform"; None for the network's
+    own. `parameters`: the same for parameters; those that vary become variables. `method`: "direct"
+    (exact), "tau" (leaps, for large populations) or "ode" (mean field). `first`: index of the first
+    trajectory, so that parts of one ensemble can be made apart. Same seed, same numbers, whatever
+    the threads.
+    """
+    engine = make_engine(network, samples, times, seed, initial, parameters, method, max_events, first)
+    made: dict[str, np.ndarray] = {}
+    for at, block in blocks(engine, samples, threads=threads, first=first, progress=progress):
+        for name, values in block.items():
+            if name not in made:
+                made[name] = np.empty((samples, *values.shape[1:]), values.dtype)
+            elif values.dtype.itemsize > made[name].dtype.itemsize:
+                made[name] = made[name].astype(values.dtype)
+            made[name][at - first : at - first + len(values)] = values
+    return dataset.frame(engine, made, samples, first)
+
+
+def make_engine(
+    network: ReactionNetwork,
+    samples: int,
+    times: Sequence[float] | np.ndarray | None = None,
+    seed: int = 0,
+    initial: Initial = None,
+    parameters: Mapping[str, Any] | None = None,
+    method: str = "direct",
+    max_events: int = 100_000_000,
+    first: int = 0,
+) -> Engine:
+    """Everything `simulate` checks before it runs."""
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+        raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+    if first < 0:
+        raise InputError(f"first must be >= 0, not {first}")
+    if max_events < 1:
+        raise InputError(f"max_events must be >= 1, not {max_events}")
+    seed = check_seed(seed)
+    grid = _grid(network.times if times is None else times)
+    start = Start(network, initial, parameters, samples=first + int(samples), seed=seed)
+    start.states(first, min(int(samples), 1000))  # bad input is told before anything is compiled
+    return Engine(network, start, grid, seed, method, max_events=max_events)
+
+
+def _grid(times: Sequence[float] | np.ndarray) -> np.ndarray:
+    try:
+        grid = np.asarray(times, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"times must be numbers, not {times!r}") from None
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
+        raise InputError("times must be a list of finite numbers, at least one")
+    if (np.diff(grid) <= 0).any():
+        at = int(np.argmax(np.diff(grid) <= 0))
+        raise InputError(f"times must increase: {grid[at]:g} is followed by {grid[at + 1]:g}")
+    return grid
+
+
+def thread_count(threads: int | None) -> int:
+    """The number asked for, or all the cores this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise InputError(f"threads must be >= 1, not {threads}")
+    return threads
+
+
+def blocks(
+    engine: Engine,
+    samples: int,
+    *,
+    threads: int | None = None,
+    first: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """(index of its first trajectory, recorded variables) of one block after another, in order."""
+    workers = thread_count(threads)
+    width = len(engine.network.variables) * engine.times.size * 8
+    size = max(FEWEST, min(samples, BLOCK_BYTES // max(width, 1)))
+    engine.prepare()
+    pace = _Pace()
+    out = np.empty((len(engine.network.variables), size, engine.times.size))
+    for at in range(first, first + samples, size):
+        count = min(size, first + samples - at)
+        _fill(engine, at, out[:, :count], workers, pace, progress)
+        yield at, dataset.block(engine, at, out[:, :count])
+
+
+class _Pace:
+    """How many trajectories one task takes, so that it lasts about TASK_SECONDS."""
+
+    def __init__(self) -> None:
+        self.size = FIRST_TASK
+
+    def note(self, count: int, seconds: float) -> None:
+        wanted = count * TASK_SECONDS / max(seconds, 1e-6)
+        self.size = int(max(FEWEST, min(wanted, self.size * 4)))
+
+
+def _fill(
+    engine: Engine, at: int, out: np.ndarray, workers: int, pace: _Pace, progress: Progress | None
+) -> None:
+    """Fill one block with `workers` threads that take pieces until none are left."""
+    count = out.shape[1]
+    lock, taken = threading.Lock(), 0
+
+    def work() -> None:
+        nonlocal taken
+        while not engine.stop[0]:
+            with lock:
+                begin, taken = taken, min(count, taken + min(pace.size, -(-count // workers)))
+                end = taken
+            if begin == end:
+                return
+            clock = time.perf_counter()
+            try:
+                engine.fill(at + begin, out[:, begin:end])
+            except BaseException:
+                engine.stop[0] = True
+                raise
+            with lock:
+                pace.note(end - begin, time.perf_counter() - clock)
+                if progress is not None:
+                    progress(end - begin)
+
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(work) for _ in range(workers)]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException:
+            engine.stop[0] = True  # Ctrl-C: the kernels look at this flag and return
+            raise

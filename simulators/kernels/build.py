@@ -1,0 +1,77 @@
+"""Generated kernels as cached modules.
+
+A kernel's source is written once to a folder of the user's own, named by its hash, and imported from there:
+numba can then keep the machine code beside it, and only the first run on a machine compiles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from simulators.kernels import streams
+
+HEADER = """\
+import numpy as np
+from numba import njit
+from simulators.kernels.streams import *
+from simulators.kernels.streams import U
+"""
+
+
+@cache
+def _folder() -> Path:
+    """A folder for kernels that only this user can write; a temporary one when there is none."""
+    base = os.environ.get("SURROGATE_CACHE")
+    if base is None:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+        base = os.path.join(base, "surrogate-toolkit")
+    folder = Path(base).expanduser() / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+            raise PermissionError(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="surrogate-kernels-"))
+
+
+@cache
+def _fingerprint() -> str:
+    """numba does not see changes in functions a kernel calls: they are part of its name."""
+    return Path(streams.__file__).read_text(encoding="utf-8") + numba.__version__
+
+
+def compile_kernel(source: str) -> Callable[..., Any]:
+    """The function `run` of a generated module."""
+    text = HEADER + source
+    digest = hashlib.sha256((text + _fingerprint()).encode()).hexdigest()[:20]
+    name = f"surrogate_kernel_{digest}"
+    if name not in sys.modules:
+        path = _folder() / f"{name}.py"
+        if not (path.is_file() and path.read_text(encoding="utf-8") == text):
+            _write(path, text)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    run: Callable[..., Any] = sys.modules[name].run
+    return run
+
+
+def _write(path: Path, text: str) -> None:
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(part, path)

@@ -1,0 +1,119 @@
+"""The direct method for large networks and for events: dependency graph and a sum tree.
+
+After an event only the rates it affects are computed again (Gibson & Bruck 2000), and the next reaction is
+found by walking down a binary tree of partial sums (Li & Petzold 2006): the cost of an event grows with the
+logarithm of the number of reactions. Tree nodes are re-added from their children, never updated by
+differences, so no rounding error builds up.
+"""
+
+# mypy: ignore-errors
+# ruff: noqa: F821
+from __future__ import annotations
+
+import numpy as np
+
+
+def run(
+    seed, first, initial, constants, times, out, report, where, limit, stop,
+    counts, initially, rules,
+    kinds, leaves, change_at, change_what, change_by, affects_at, affects,
+):  # fmt: skip
+    """Fill out (V, n, T); see `lanes.source` for the arguments they share."""
+    n, steps, size = out.shape[1], times.size, initial.shape[1]
+    reactions, triggers_n = kinds.size, initially.size
+    base = 1
+    while base < reactions:
+        base *= 2
+    tree = np.zeros(2 * base)
+    w = np.empty(size + constants.shape[1])
+    stream = np.zeros((4, 1), np.uint64)
+    now = np.zeros(triggers_n, np.bool_)
+    was = np.zeros(triggers_n, np.bool_)
+    pending = np.zeros(triggers_n, np.bool_)
+    new = np.zeros((triggers_n, size))
+    for i in range(n):
+        seed_stream(seed, first + i, stream, 0)
+        w[:size] = initial[i]
+        w[size:] = constants[i if constants.shape[0] > 1 else 0]
+        pending[:] = False
+        was[:] = initially
+        t = times[0]
+        k = 0
+        fired = 0
+        trouble = 0
+        if triggers_n > 0:
+            trouble = max(0, -settle(t, w, counts, now, was, pending, new, rules))
+        refill = True
+        while trouble == 0:
+            if refill:
+                for j in range(reactions):
+                    tree[base + j] = rate(j, t, w, kinds, leaves)
+                    if not tree[base + j] >= 0.0:
+                        trouble = 1
+                for node in range(base - 1, 0, -1):
+                    tree[node] = tree[2 * node] + tree[2 * node + 1]
+                refill = False
+                if trouble > 0:
+                    break
+            total = tree[1]
+            if not total < np.inf:
+                trouble = 1
+                break
+            after = t + exponential(next_bits(stream, 0)) / total
+            halt = next_stop(t, w)
+            upto = min(after, halt)
+            while k < steps and times[k] < upto:
+                for v in range(size):
+                    out[v, i, k] = w[v]
+                k += 1
+            if k == steps:
+                break
+            t = upto
+            if halt <= after:
+                # the clock has no memory: drop the drawn time and go on from the switching time
+                refill = True
+            else:
+                left = unit(next_bits(stream, 0)) * total
+                node = 1
+                while node < base:
+                    node *= 2
+                    if left >= tree[node] and tree[node + 1] > 0.0:
+                        left -= tree[node]
+                        node += 1
+                j = node - base
+                for at in range(change_at[j], change_at[j + 1]):
+                    w[change_what[at]] += change_by[at]
+                    if w[change_what[at]] < 0.0:
+                        trouble = 1
+                if trouble > 0:
+                    for at in range(change_at[j], change_at[j + 1]):
+                        w[change_what[at]] -= change_by[at]
+                    break
+                fired += 1
+            if triggers_n > 0:
+                done = settle(t, w, counts, now, was, pending, new, rules)
+                if done != 0:
+                    refill = True
+                    trouble = max(0, -done)
+            if not refill:
+                for at in range(affects_at[j], affects_at[j + 1]):
+                    changed = affects[at]
+                    value = rate(changed, t, w, kinds, leaves)
+                    if not value >= 0.0:
+                        trouble = 1
+                    node = base + changed
+                    tree[node] = value
+                    while node > 1:
+                        node //= 2
+                        tree[node] = tree[2 * node] + tree[2 * node + 1]
+            if fired % 1024 == 0:
+                if stop[0]:
+                    return
+                if fired > limit:
+                    trouble = 3
+        if trouble > 0:
+            report[0] = trouble
+            report[1] = first + i
+            where[0] = t
+            where[1:] = w[:size]
+            return

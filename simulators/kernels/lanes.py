@@ -1,0 +1,176 @@
+"""Gillespie's direct method (1977), many trajectories at once in the lanes of vector registers.
+
+One pass of the inner loop advances every lane by one event: two xoshiro256++ draws, all rates, the waiting
+time and a branchless choice of reaction, written out straight-line for the network so that LLVM turns the
+loop into vector code. Lanes do not wait for each other: each has its own clock, records its state when the
+clock passes a grid time, and takes up the next trajectory when it has finished one. The random stream and
+the arithmetic belong to the trajectory, so neither the lane, the chunk nor the thread changes a result.
+"""
+
+from __future__ import annotations
+
+from simulators import rates
+from simulators.kernels.codes import BAD_RATE, TOO_MANY_EVENTS
+from simulators.kernels.program import Program
+
+LANES = 32
+PATIENCE = 4096  # passes between two looks at the event budget and the stop flag
+
+
+def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bool) -> str:
+    """Kernel source. `varying`: constants that differ between trajectories, kept per lane.
+
+    run(seed, first, initial (n, V), constants (1 or n, C), times (T,), out (V, n, T), report, where,
+    limit, stop) fills `out`; on trouble it writes a code and a trajectory to `report`, time and state
+    to `where`, and returns early.
+    """
+    count, reactions = len(program.variables), len(program.rates)
+    new, old, rows = 2, 2 + count, 2 + 2 * count
+    place = {constant: rows + at for at, constant in enumerate(sorted(varying))}
+    rename = {name: f"x{v}" for v, name in enumerate(program.variables)}
+    rename |= {f"#{c}": f"c{c}" for c in range(len(program.constants))}
+    fixed = [c for c in range(len(program.constants)) if c not in varying]
+
+    load = [f"c{c} = f[{row}, l]" for c, row in place.items()]
+    load += [f"x{v} = f[{new + v}, l]" for v in range(count)]
+    keep = [f"f[{old + v}, l] = x{v}" for v in range(count)]
+    rate = [f"a{j} = {rates.source(law, rename)}" for j, law in enumerate(program.rates)]
+    sums = ["b0 = a0" if reactions else "b0 = 0.0"]
+    sums += [f"b{j} = b{j - 1} + a{j}" for j in range(1, reactions)]
+    total = f"b{max(reactions - 1, 0)}"
+    moves = [f"f[{new + v}, l] = {_move(program, v)}" for v in range(count)]
+    flag = rows + len(place)
+    checks = _checks(program, new, total, flag) if checked else []
+
+    fill = [f"f[{row}, l] = constants[q if constants.shape[0] > 1 else 0, {c}]" for c, row in place.items()]
+    fill += [f"f[{new + v}, l] = initial[q, {v}]" for v in range(count)]
+    fill += [f"f[{old + v}, l] = initial[q, {v}]" for v in range(count)]
+    record = [f"out[{v}, i, k] = f[{old + v}, l]" for v in range(count)]
+    tell = [f"where[{v + 1}] = f[{old + v}, l]" for v in range(count)]
+
+    trouble = ["report[1] = first + who[l]", "where[0] = f[0, l]", *tell, "return"]
+    tell_bad = []
+    if checked:
+        tell_bad = [f"for l in range({lanes}):", f"    if f[{flag}, l] != 0.0 and who[l] >= 0:"]
+        tell_bad += [f"        {line}" for line in [f"report[0] = {BAD_RATE}", *trouble]]
+
+    def block(lines: list[str], indent: int) -> str:
+        return ("\n" + " " * indent).join(lines) if lines else "pass"
+
+    return f'''
+@njit(nogil=True, error_model="numpy", cache=True)
+def run(seed, first, initial, constants, times, out, report, where, limit, stop):
+    n = out.shape[1]
+    steps = times.size
+    {block([f"c{c} = constants[0, {c}]" for c in fixed], 4)}
+    f = np.zeros(({flag + 1}, {lanes}))
+    stream = np.zeros((4, {lanes}), np.uint64)
+    who = np.full({lanes}, -1, np.int64)
+    step = np.zeros({lanes}, np.int64)
+    began = np.zeros({lanes}, np.int64)
+    q = 0
+    alive = {lanes}
+    passes = 0
+    for l in range({lanes}):
+        f[0, l] = np.inf
+        f[1, l] = -np.inf
+        step[l] = steps
+    while True:
+        for l in range({lanes}):
+            if f[0, l] > f[1, l]:
+                i = who[l]
+                k = step[l]
+                while k < steps and f[0, l] > times[k]:
+                    {block(record, 20)}
+                    k += 1
+                step[l] = k
+                if k < steps:
+                    f[1, l] = times[k]
+                elif q < n:
+                    seed_stream(seed, first + q, stream, l)
+                    f[0, l] = times[0]
+                    f[1, l] = times[0]
+                    {block(fill, 20)}
+                    who[l] = q
+                    step[l] = 0
+                    began[l] = passes
+                    q += 1
+                else:
+                    who[l] = -1
+                    f[0, l] = np.inf
+                    f[1, l] = np.inf
+                    alive -= 1
+        if alive == 0:
+            return
+        hit = False
+        while not hit:
+            passes += 1
+            for l in range({lanes}):
+                s0 = stream[0, l]
+                s1 = stream[1, l]
+                s2 = stream[2, l]
+                s3 = stream[3, l]
+                z = s0 + s3
+                u = ((z << U(23)) | (z >> U(41))) + s0
+                z = s1 << U(17)
+                s2 ^= s0
+                s3 ^= s1
+                s1 ^= s2
+                s0 ^= s3
+                s2 ^= z
+                s3 = (s3 << U(45)) | (s3 >> U(19))
+                z = s0 + s3
+                v = ((z << U(23)) | (z >> U(41))) + s0
+                z = s1 << U(17)
+                s2 ^= s0
+                s3 ^= s1
+                stream[1, l] = s1 ^ s2
+                stream[0, l] = s0 ^ s3
+                stream[2, l] = s2 ^ z
+                stream[3, l] = (s3 << U(45)) | (s3 >> U(19))
+                {block(load, 16)}
+                {block(keep, 16)}
+                {block(rate, 16)}
+                {block(sums, 16)}
+                t = f[0, l] + exponential(u) / {total}
+                p = unit(v) * {total}
+                f[0, l] = t
+                {block(moves, 16)}
+                {block(checks, 16)}
+                hit |= t > f[1, l]
+            if passes % {PATIENCE} == 0:
+                hit = True
+                for l in range({lanes}):
+                    if who[l] >= 0 and passes - began[l] > limit:
+                        report[0] = {TOO_MANY_EVENTS}
+                        {block(trouble, 24)}
+                if stop[0]:
+                    return
+        {block(tell_bad, 8)}
+'''
+
+
+def _move(program: Program, variable: int) -> str:
+    """New value of a variable: old value, plus the change of the reaction that `p` falls on.
+
+    Reaction j is chosen when b_{j-1} <= p < b_j, so its change is the first one plus the differences
+    up to j: each a select, no branch.
+    """
+    by = [change.get(variable, 0) for change in program.changes]
+    terms = [f"x{variable}"]
+    if by and by[0]:
+        terms.append(f"({float(by[0])!r})")
+    for j in range(1, len(by)):
+        if by[j] != by[j - 1]:
+            terms.append(f"({float(by[j] - by[j - 1])!r} if p >= b{j - 1} else 0.0)")
+    return " + ".join(terms)
+
+
+def _checks(program: Program, new: int, total: str, flag: int) -> list[str]:
+    """Per lane: every rate >= 0 (NaN fails), the total finite, every new count >= 0."""
+    tests = [f"(a{j} >= 0.0)" for j in range(len(program.rates))]
+    tests.append(f"({total} < np.inf)")
+    shrinking = {v for change in program.changes for v, by in change.items() if by < 0}
+    # with a total of zero nothing fires, whatever the branchless choice wrote
+    tests += [f"((f[{new + v}, l] >= 0.0) | ({total} <= 0.0))" for v in sorted(shrinking)]
+    return [f"good = {' & '.join(tests)}", f"f[{flag}, l] = 0.0 if good else 1.0", "hit |= not good"]

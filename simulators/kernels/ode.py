@@ -1,0 +1,98 @@
+"""The mean field: dx/dt = Σ_j ν_j a_j(x, t), by Dormand and Prince's 5(4) pair with adaptive steps."""
+
+# mypy: ignore-errors
+# ruff: noqa: F821
+from __future__ import annotations
+
+import numpy as np
+
+
+def run(
+    seed, first, initial, constants, times, out, report, where, limit, stop,
+    counts, initially, rules,
+    kinds, leaves, change_at, change_what, change_by, affects_at, affects,
+    nodes, stages, fifth, error_weights, tolerance,
+):  # fmt: skip
+    """Fill out (V, n, T). `nodes` (7,), `stages` (7, 7), `fifth`, `error_weights` (7,): the tableau."""
+    n, steps, size = out.shape[1], times.size, initial.shape[1]
+    reactions, triggers_n = kinds.size, initially.size
+    w = np.empty(size + constants.shape[1])
+    x = np.empty(size)
+    slope = np.zeros((7, size))
+    now = np.zeros(triggers_n, np.bool_)
+    was = np.zeros(triggers_n, np.bool_)
+    pending = np.zeros(triggers_n, np.bool_)
+    new = np.zeros((triggers_n, size))
+    for i in range(n):
+        w[:size] = initial[i]
+        w[size:] = constants[i if constants.shape[0] > 1 else 0]
+        pending[:] = False
+        was[:] = initially
+        t = times[0]
+        k = 0
+        rounds = 0
+        trouble = 0
+        if triggers_n > 0:
+            trouble = max(0, -settle(t, w, 0, now, was, pending, new, rules))
+        h = 1e-3 * (times[-1] - times[0])
+        while trouble == 0:
+            while k < steps and t >= times[k]:
+                for v in range(size):
+                    out[v, i, k] = w[v]
+                k += 1
+            if k == steps:
+                break
+            halt = next_stop(t, w)
+            bound = min(halt, times[k])
+            x[:] = w[:size]
+            clipped = t + h >= bound
+            step = bound - t if clipped else h
+            for s in range(7):
+                for v in range(size):
+                    move = 0.0
+                    for r in range(s):
+                        move += stages[s, r] * slope[r, v]
+                    w[v] = x[v] + step * move
+                # a switch at the end of a step has not happened yet
+                clock = min(t + nodes[s] * step, np.nextafter(bound, -np.inf))
+                slope[s] = 0.0
+                for j in range(reactions):
+                    a = rate(j, clock, w, kinds, leaves)
+                    for at in range(change_at[j], change_at[j + 1]):
+                        slope[s, change_what[at]] += change_by[at] * a
+            worst = 0.0
+            for v in range(size):
+                move = 0.0
+                wrong = 0.0
+                for s in range(7):
+                    move += fifth[s] * slope[s, v]
+                    wrong += error_weights[s] * slope[s, v]
+                w[v] = x[v] + step * move
+                scale = tolerance * max(1.0, abs(x[v]), abs(w[v]))
+                worst = max(worst, abs(step * wrong) / scale)
+                if not abs(w[v]) < np.inf:
+                    worst = np.inf
+            if worst <= 1.0:
+                t = bound if clipped else t + step
+                if triggers_n > 0 and t == halt:
+                    trouble = max(0, -settle(t, w, 0, now, was, pending, new, rules))
+                factor = 5.0 if worst < 1e-4 else min(5.0, 0.9 * worst**-0.2)
+                h = max(h, step * factor) if clipped else step * factor
+            else:
+                w[:size] = x
+                factor = max(0.2, 0.9 * worst**-0.2) if worst < np.inf else 0.2
+                h = step * factor
+                if not h > 1e-14 * max(abs(t), 1e-300):
+                    trouble = 6
+            rounds += 1
+            if rounds % 1024 == 0:
+                if stop[0]:
+                    return
+                if rounds > limit:
+                    trouble = 3
+        if trouble > 0:
+            report[0] = trouble
+            report[1] = first + i
+            where[0] = t
+            where[1:] = w[:size]
+            return

@@ -1,0 +1,393 @@
+"""Exact answers from the chemical master equation: marginals, probabilities, conditioned trajectories.
+
+    dp/dt = p Q,   p_k = p_{k-1} exp(Q h_k) on the time grid.
+
+Given conditions with masks m_k, the forward-backward recursions (Rabiner 1989)
+
+    α_k ∝ m_k · (α_{k-1} exp(Q h_k)),   β_{k-1} ∝ exp(Q h_k) (m_k β_k),   P(x_k = x | C) ∝ α_k β_k,
+
+are scaled at each step, so that log P(C) is a sum of logarithms. Conditioned trajectories are drawn
+forwards against the backward messages, jump by jump within a step (Hobolth & Stone 2009): no matrix of
+transition probabilities is ever formed.
+
+A space that does not close is cut by finite state projection (Munsky & Khammash 2006): what leaves the
+states kept is lost, and the probability lost by the last time bounds the total variation error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from simulators import rates
+from simulators.conditions import Conditions, ImpossibleError, Predicate
+from simulators.errors import InputError, SimulationError
+from simulators.network import ReactionNetwork
+from simulators.random import check_seed, uniforms
+from simulators.start import Initial, Start
+from simulators.state_space import Chain, StateSpace, poisson
+
+Where = Conditions | Mapping[Any, Predicate] | None
+
+TRIAL = 20_000  # states to try before giving up hope that a space without bounds closes
+BLOCK = 20_000  # trajectories drawn together
+FIRST_DRAW = 1_000_000  # draw numbers far from those of simulated starts with the same seed
+STRETCH = 30.0  # mean jumps between looks at what leaks
+RESOLVED = 0.01  # a conditioned answer needs a truncation error below this share of P(C)
+
+
+class MasterEquation:
+    """The distribution of a network's trajectories on a time grid (T,), from its first time on.
+
+    For networks without events or time-dependent rates, with fixed parameters and a fixed or uniform
+    start. `tolerance` bounds `truncation_error`, which is 0 where all reachable states are kept;
+    conditions much rarer than 1e-9 on an unbounded network need a smaller one.
+    """
+
+    def __init__(
+        self,
+        network: ReactionNetwork,
+        initial: Initial = None,
+        parameters: Mapping[str, Any] | None = None,
+        times: Sequence[float] | np.ndarray | None = None,
+        *,
+        tolerance: float = 1e-9,
+        max_states: int = 1_000_000,
+    ) -> None:
+        _check_autonomous(network)
+        if not 0.0 < tolerance < 1.0:
+            raise InputError(f"tolerance must be between 0 and 1, not {tolerance!r}")
+        self.network = network
+        self.times = _check_times(network.times if times is None else times)
+        start = Start(network, initial, parameters)
+        states, chances = start.support()
+        self.parameters: dict[str, float] = start.parameters(0, 1)
+        space = StateSpace(network, self.parameters, states)
+        self.truncation_error = 0.0
+        if not space.close(max_states if _bounded(network) else min(TRIAL, max_states)):
+            space = StateSpace(network, self.parameters, states)
+            self.truncation_error = _project(
+                space, chances, float(np.ptp(self.times)), tolerance, max_states
+            )
+        self._chain = space.inner_chain()
+        self._start = np.zeros(len(self._chain))
+        self._start[_places(self._chain.states, states)] = chances
+        self._gaps = np.diff(self.times, prepend=self.times[0])
+        counts = self._chain.states.T.astype(np.float64)
+        self._values = {**self.parameters, **dict(zip(network.species, counts, strict=True))}
+
+    @property
+    def states(self) -> np.ndarray:
+        """All states kept, in lexicographic order, shape (n, V) in the order of the species."""
+        return self._chain.states
+
+    def conditions(self, where: Where) -> Conditions:
+        """`where` read for this network, grid and parameters."""
+        if not isinstance(where, Conditions):
+            return Conditions(where, self.network, self.times, self.parameters)
+        if where.network != self.network or len(where.times) != len(self.times):
+            raise InputError("these conditions were written for another network or time grid")
+        return where
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def log_probability(self, where: Where) -> float:
+        """log P(where); -inf when it cannot be. At most `truncation_error` below the truth."""
+        try:
+            return self._filter(self.conditions(where))[1]
+        except _NothingLeft:
+            return float("-inf")
+
+    def probability(self, where: Where) -> float:
+        """P(where)."""
+        return float(np.exp(self.log_probability(where)))
+
+    def joint(self, step: int, where: Where = None) -> np.ndarray:
+        """P(x_step = x | where) for each of `states`, shape (n,)."""
+        if not 0 <= step < len(self.times):
+            raise InputError(f"step {step} is not on the grid: steps are 0..{len(self.times) - 1}")
+        return self._smooth(self.conditions(where))[0][step]
+
+    def marginals(self, where: Where = None) -> xr.Dataset:
+        """P(X(t) = value | where) for each species X: dims (time, value)."""
+        conditions = self.conditions(where)
+        joint, log_probability = self._smooth(conditions)
+        most = int(self.states.max(initial=0))
+        tables = {
+            name: (("time", "value"), [np.bincount(column, p, most + 1) for p in joint])
+            for name, column in zip(self.network.species, self.states.T, strict=True)
+        }
+        return self._dataset(
+            tables, {"value": np.arange(most + 1)}, conditions, log_probability, "marginals"
+        )
+
+    def draw(self, samples: int, where: Where = None, seed: int = 0) -> xr.Dataset:
+        """Exact draws of trajectories given `where`: integer variables, dims (sample, time)."""
+        if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+            raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+        conditions, seed = self.conditions(where), check_seed(seed)
+        log_probability = self._possible(conditions)[1]
+        ahead = self._messages(conditions)
+        blocks = [
+            self._draw(ahead, seed, first, min(BLOCK, samples - first))
+            for first in range(0, samples, BLOCK)
+        ]
+        drawn = self.states[np.concatenate(blocks)]
+        drawn = drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
+        names = enumerate(self.network.species)
+        series = {name: (("sample", "time"), drawn[:, :, v]) for v, name in names}
+        return self._dataset(
+            series, {"sample": np.arange(samples)}, conditions, log_probability, "draws"
+        )
+
+    # --- recursions -------------------------------------------------------------------------------
+
+    def _mask(self, where: Conditions, step: int) -> np.ndarray:
+        return where.mask(step, self._values)
+
+    def _filter(self, where: Conditions) -> tuple[np.ndarray, float]:
+        """α (T, n), each row adding up to 1, and log P(where)."""
+        filtered = np.empty((len(self.times), len(self._chain)))
+        now, log_probability = self._start, 0.0
+        for step, gap in enumerate(self._gaps):
+            now = self._chain.forward(now, gap) if step else now
+            before = now.sum()
+            if where.active(step):
+                now = now * self._mask(where, step)
+            left = now.sum()
+            if left == 0.0:
+                raise _NothingLeft(step)
+            # nothing asked: what is missing was rounded off or lost by the projection
+            log_probability += float(np.log(left / before)) if where.active(step) else 0.0
+            now = now / left
+            filtered[step] = now
+        return filtered, log_probability
+
+    def _messages(self, where: Conditions) -> list[np.ndarray | None]:
+        """m_k β_k for each step, (n,) with maximum 1; None where nothing is asked from there on."""
+        ahead: list[np.ndarray | None] = [None] * len(self.times)
+        now = np.ones(len(self._chain))
+        for step in range(where.last, -1, -1):
+            if where.active(step):
+                now = now * self._mask(where, step)
+            now = now / now.max()
+            ahead[step] = now
+            now = self._chain.backward(now, self._gaps[step])
+        return ahead
+
+    def _smooth(self, where: Conditions) -> tuple[np.ndarray, float]:
+        """P(x_k = x | where), shape (T, n), and log P(where)."""
+        joint, log_probability = self._possible(where)
+        for alpha, message in zip(joint, self._messages(where), strict=True):
+            if message is not None:
+                alpha *= message
+                alpha /= alpha.sum()
+        return joint, log_probability
+
+    def _possible(self, where: Conditions) -> tuple[np.ndarray, float]:
+        """`_filter`, or an error that says why there is nothing to be conditioned on."""
+        error = self.truncation_error
+        try:
+            filtered, log_probability = self._filter(where)
+        except _NothingLeft as nothing:
+            if not error:
+                raise ImpossibleError(
+                    f"no trajectory of {self.network.name!r} meets the conditions: nothing is left "
+                    f"at step {nothing.step} (time {self.times[nothing.step]:g}); asked: {where}"
+                ) from None
+            filtered, log_probability = np.empty(0), -np.inf
+        if where and error > RESOLVED * np.exp(log_probability):
+            raise SimulationError(
+                f"the conditions have probability {np.exp(log_probability):.3g}, too rare for a "
+                f"truncation error of {error:.2g}: build MasterEquation with a smaller tolerance"
+            )
+        return filtered, log_probability
+
+    # --- drawing ----------------------------------------------------------------------------------
+
+    def _draw(
+        self, ahead: list[np.ndarray | None], seed: int, first: int, count: int
+    ) -> np.ndarray:
+        """Indices into `states` of trajectories first, first + 1, ...: shape (count, T)."""
+        chain = self._chain
+        path = np.empty((count, len(self.times)), dtype=np.int64)
+        weights = self._start if ahead[0] is None else self._start * ahead[0]
+        u = uniforms(seed, FIRST_DRAW, first, count)
+        now = _choose(np.cumsum(weights)[None, :], u)
+        path[:, 0] = now
+        draw = FIRST_DRAW + 1
+        for step in range(1, len(self.times)):
+            message = np.ones(len(chain)) if ahead[step] is None else ahead[step]
+            parts, mean = chain.parts(self._gaps[step])
+            ends = [message]
+            for _ in range(parts - 1):
+                ends.append(chain.powers(ends[-1], mean)[1])
+            for end in reversed(ends):
+                walk = _Walk(chain, chain.powers(end, mean)[0], mean)
+                now = walk.run(now, seed, draw, first)
+                draw += walk.draws
+            path[:, step] = now
+        return path
+
+    def _dataset(
+        self,
+        variables: Mapping[str, Any],
+        coordinates: Mapping[str, np.ndarray],
+        where: Conditions,
+        log_probability: float,
+        title: str,
+    ) -> xr.Dataset:
+        time = xr.Variable("time", self.times, {"units": self.network.time_unit})
+        return xr.Dataset(
+            dict(variables),
+            {"time": time, **coordinates},
+            {
+                "title": f"exact {title} of {self.network.name}",
+                "where": str(where),
+                "log_probability": log_probability,
+                "truncation_error": self.truncation_error,
+                "states": len(self._chain),
+            },
+        )
+
+
+class _NothingLeft(Exception):
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+
+class _Walk:
+    """Moves through one stretch of time, given the messages P^k f (K, n) from its end.
+
+    From x the number of jumps is k with weight Poisson(k) (P^k f)(x); with r jumps to go the next
+    state is y with weight P(x, y) (P^{r-1} f)(y).
+    """
+
+    def __init__(self, chain: Chain, terms: np.ndarray, mean: float) -> None:
+        self._chain = chain
+        weights = poisson(mean)
+        self._weights = weights[: len(terms)]
+        self._terms = np.pad(terms, ((0, 0), (0, 1)))  # outside the states kept: never
+        self.draws = 1 + len(weights)  # the same for any number of trajectories
+
+    def run(self, now: np.ndarray, seed: int, draw: int, first: int) -> np.ndarray:
+        """States (count,) at the start -> at the end."""
+        now, count = now.copy(), now.size
+        here, of = np.unique(now, return_inverse=True)
+        jumps = np.cumsum(self._weights * self._terms[:, here].T, axis=1)
+        left = _choose(jumps[of], uniforms(seed, draw, first, count))
+        while left.any():
+            draw += 1
+            moving = np.flatnonzero(left)
+            left[moving] -= 1
+            u = uniforms(seed, draw, first, count)[moving]
+            now[moving] = self._jump(now[moving], left[moving], u)
+        return now
+
+    def _jump(self, here: np.ndarray, left: np.ndarray, u: np.ndarray) -> np.ndarray:
+        chain, terms = self._chain, self._terms
+        targets = np.concatenate([here[:, None], chain.targets[here]], axis=1)
+        chances = np.concatenate([chain.stays[here, None], chain.moves[here]], axis=1)
+        pick = _choose(np.cumsum(chances * terms[left[:, None], targets], axis=1), u)
+        chosen: np.ndarray = np.take_along_axis(targets, pick[:, None], axis=1)[:, 0]
+        return chosen
+
+
+def _choose(cumulated: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Index drawn from each row of cumulated weights (1 or n, K), by inversion of u (n,)."""
+    below = np.minimum(u, 1.0 - 2.0**-53) * cumulated[:, -1]
+    if len(cumulated) == 1:
+        return np.searchsorted(cumulated[0], below, side="right")
+    index: np.ndarray = (cumulated <= below[:, None]).sum(axis=1)
+    return index
+
+
+# --- projection -----------------------------------------------------------------------------------
+
+
+def _project(
+    space: StateSpace, chances: np.ndarray, duration: float, tolerance: float, max_states: int
+) -> float:
+    """Grow `space` along the flow of probability; returns a bound on what is lost by the end.
+
+    Whenever a stretch of time loses more than its share of the tolerance, the open states that took
+    it are followed and the stretch is done again. Growing later only lowers what was lost before.
+    """
+    now, elapsed, lost, layers = chances, 0.0, 0.0, 1
+    chain = space.chain()
+    while elapsed < duration:
+        stretch = min(duration - elapsed, STRETCH / chain.rate if chain.rate else np.inf)
+        after = chain.forward(now, stretch)
+        share = 0.5 * tolerance * stretch / duration
+        leak = after[space.open].sum()
+        if leak > share:
+            if len(space) > max_states:
+                _give_up(chain, space, now, duration - elapsed, lost, tolerance, max_states)
+            took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
+            space.expand(took, layers)
+            now = np.pad(now, (0, len(space) - len(now)))
+            chain, layers = space.chain(), 2 * layers
+            continue
+        now = np.where(space.open, 0.0, after)
+        lost, elapsed, layers = lost + float(leak), elapsed + stretch, 1
+    return lost
+
+
+def _give_up(
+    chain: Chain,
+    space: StateSpace,
+    now: np.ndarray,
+    remaining: float,
+    lost: float,
+    tolerance: float,
+    max_states: int,
+) -> None:
+    reached = lost + float(chain.forward(now, remaining)[space.open].sum())
+    raise SimulationError(
+        f"{space.network.name!r} needs more than max_states={max_states:,} states: the truncation "
+        f"error reached is {reached:.2g}, the tolerance {tolerance:.2g}. Raise either, shorten the "
+        "time grid, or use rejection"
+    )
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def _check_autonomous(network: ReactionNetwork) -> None:
+    if network.events:
+        raise InputError(
+            f"{network.name!r} has the event {network.events[0].name!r}, which the master equation "
+            "cannot follow: use rejection"
+        )
+    for reaction, law in zip(network.reactions, network.propensities, strict=True):
+        if "time" in rates.names(law):
+            raise InputError(
+                f"the rate of reaction {reaction.name!r} depends on time ({law}), which the master "
+                "equation cannot follow: use rejection"
+            )
+
+
+def _check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
+        raise InputError(f"times must be finite and increasing, not {times!r}")
+    return grid
+
+
+def _bounded(network: ReactionNetwork) -> bool:
+    """Every species is part of a conserved sum with positive weights."""
+    laws = (law.coefficients for law in network.conservation_laws)
+    positive = [set(law) for law in laws if min(law.values()) > 0]
+    return set(network.species) <= set().union(*positive)
+
+
+def _places(states: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Index of each row of `wanted` among the rows of `states`."""
+    _, label = np.unique(np.concatenate([states, wanted]), axis=0, return_inverse=True)
+    place = np.empty(len(label), dtype=np.int64)
+    place[label[: len(states)]] = np.arange(len(states))
+    found: np.ndarray = place[label[len(states) :]]
+    return found

@@ -1,0 +1,177 @@
+"""An SBML file as a libsbml document; what could hurt libsbml, or be misread by it, is refused first.
+
+libsbml recurses over nested elements, folds a long sum into a deep tree and reads the number `1,5`
+as 1. So a file is first walked by expat, which does not recurse, and only then handed over.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from simulators.errors import InputError
+
+BYTES = 20_000_000
+NESTING = 200
+ELEMENTS = 300_000
+MATH_ELEMENTS = 10_000  # in one formula
+NAMESPACES = 1_000  # in scope at one place
+_MATHML = "http://www.w3.org/1998/Math/MathML"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+_REAL = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+_NUMBERS = {
+    "real": (_REAL,),
+    "integer": (_INTEGER,),
+    "e-notation": (_REAL, _INTEGER),
+    "rational": (_INTEGER, _INTEGER),
+}
+# Packages whose meaning is covered here although they say that it is required.
+_UNDERSTOOD = re.compile(r"http://www\.sbml\.org/sbml/level3/version\d+/l3v2extendedmath/.*")
+
+
+def library() -> Any:
+    """libsbml, which is optional and takes a while to load."""
+    try:
+        return import_module("libsbml")
+    except ImportError:
+        raise InputError(
+            "reading SBML needs python-libsbml: pip install surrogate-toolkit[sbml]"
+        ) from None
+
+
+def read_document(path: str | PathLike[str]) -> Any:
+    """The libsbml document of a file; any error in it is an `InputError` with its line."""
+    libsbml = library()
+    data = _contents(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("not an SBML file: it is not UTF-8 text") from None
+    _Guard().check(data)
+    document = libsbml.readSBMLFromString(text)
+    errors = [document.getError(at) for at in range(min(document.getNumErrors(), 1000))]
+    errors = [e for e in errors if e.isError() or e.isFatal() or e.isSystem() or e.isInternal()]
+    if errors:
+        message = " ".join(errors[0].getMessage().split())
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise InputError(f"line {errors[0].getLine()}: {message}{more}")
+    if document.getModel() is None:
+        raise InputError("the file holds no SBML model")
+    return document
+
+
+def _contents(path: str | PathLike[str]) -> bytes:
+    try:
+        file = Path(path)
+        if file.is_dir():
+            raise InputError("this is a folder, not an SBML file")
+        if file.exists() and not file.is_file():  # a pipe or device might never end
+            raise InputError("not a regular file")
+        with file.open("rb") as stream:
+            data = stream.read(BYTES + 1)
+    except (OSError, TypeError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        reason = problem.strerror if isinstance(problem, OSError) else None
+        raise InputError(f"cannot read the file: {reason or problem}") from None
+    if not data.strip():
+        raise InputError("the file is empty")
+    if len(data) > BYTES:
+        raise InputError(f"the file is larger than {BYTES // 1_000_000} MB")
+    return data
+
+
+class _Guard:
+    """One pass over the elements, in constant memory."""
+
+    def __init__(self) -> None:
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.XmlDeclHandler = self._declaration
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.StartNamespaceDeclHandler = self._open_namespace
+        self.parser.EndNamespaceDeclHandler = self._close_namespace
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.depth = self.elements = self.namespaces = self.math = 0
+        self.number: list[str] | None = None  # parts of the <cn> being read
+        self.number_type = "real"
+
+    def check(self, data: bytes) -> None:
+        try:
+            self.parser.Parse(data, True)
+        except expat.ExpatError as problem:
+            raise InputError(f"not an SBML file: {problem}") from None
+
+    def _refuse(self, reason: str) -> InputError:
+        return InputError(f"line {self.parser.CurrentLineNumber}: {reason}")
+
+    def _declaration(self, version: str, encoding: str | None, standalone: int) -> None:
+        if encoding and encoding.lower() not in ("utf-8", "us-ascii", "ascii"):
+            raise self._refuse(f"the encoding of SBML is UTF-8, not {encoding}")
+
+    def _doctype(self, name: str, system: str | None, public: str | None, subset: int) -> None:
+        raise self._refuse("a DOCTYPE or entity declaration is not allowed in SBML")
+
+    def _open_namespace(self, prefix: str | None, uri: str | None) -> None:
+        self.namespaces += 1
+        if self.namespaces > NAMESPACES:
+            raise self._refuse(f"more than {NAMESPACES} XML namespaces at one place")
+
+    def _close_namespace(self, prefix: str | None) -> None:
+        self.namespaces -= 1
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.depth += 1
+        self.elements += 1
+        space, _, tag = name.rpartition(" ")
+        if self.depth == 1:
+            self._root(space, tag, attributes)
+        if self.depth > NESTING:
+            raise self._refuse(f"elements nested deeper than {NESTING} levels")
+        if self.elements > ELEMENTS:
+            raise self._refuse(f"more than {ELEMENTS:,} elements")
+        if space == _MATHML:
+            self._start_math(tag, attributes)
+
+    def _root(self, space: str, tag: str, attributes: dict[str, str]) -> None:
+        if tag != "sbml" or not space.startswith("http://www.sbml.org/sbml/"):
+            raise self._refuse(f"not an SBML file: it begins with <{tag}>")
+        for attribute, value in attributes.items():
+            package, _, key = attribute.rpartition(" ")
+            if key == "required" and package and value.strip() in ("true", "1"):
+                if not _UNDERSTOOD.fullmatch(package):
+                    raise self._refuse(f"the model requires the unsupported package {package}")
+
+    def _start_math(self, tag: str, attributes: dict[str, str]) -> None:
+        self.math = 0 if tag == "math" else self.math + 1
+        if self.math > MATH_ELEMENTS:
+            raise self._refuse(f"a formula of more than {MATH_ELEMENTS:,} elements")
+        if tag == "cn":
+            self.number, self.number_type = [""], attributes.get("type", "real")
+            if attributes.get("base", "10") != "10":
+                raise self._refuse("a number in a base other than 10")
+        elif tag == "sep" and self.number is not None:
+            self.number.append("")
+
+    def _text(self, text: str) -> None:
+        if self.number is not None:
+            self.number[-1] += text
+            if len(self.number[-1]) > 1000:
+                raise self._refuse("a number of more than 1000 characters")
+
+    def _end(self, name: str) -> None:
+        self.depth -= 1
+        if self.number is None or name != f"{_MATHML} cn":
+            return
+        forms = _NUMBERS.get(self.number_type, ())
+        if len(forms) != len(self.number) or not all(
+            form.fullmatch(part) for form, part in zip(forms, self.number, strict=True)
+        ):
+            shown = " ".join(" ".join(self.number).split())
+            raise self._refuse(f"{shown!r} is not a number of type {self.number_type!r}")
+        self.number = None
