@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +79,8 @@ def gillespy2(network: ReactionNetwork, initial: np.ndarray) -> Draw:
     model = peer.Model(name=network.name)
     for name, value in network.parameters.items():
         model.add_parameter(peer.Parameter(name=name, expression=value))
-    for name, count in zip(network.species, initial[0], strict=True):
-        model.add_species(peer.Species(name=name, initial_value=int(count)))
+    for name, start in zip(network.species, initial[0], strict=True):
+        model.add_species(peer.Species(name=name, initial_value=int(start)))
     for reaction, law in zip(network.reactions, network.propensities, strict=True):
         reactants, products = reaction.sides
         model.add_reaction(
@@ -93,8 +94,10 @@ def gillespy2(network: ReactionNetwork, initial: np.ndarray) -> Draw:
     model.timespan(peer.TimeSpan(network.times))
     solver = peer.SSACSolver(model=model)
 
+    seeds = count(1)
+
     def draw(n: int) -> np.ndarray:
-        results = solver.run(number_of_trajectories=n, seed=n)
+        results = solver.run(number_of_trajectories=n, seed=next(seeds))
         return np.array([[path[name][-1] for name in network.species] for path in results])
 
     return draw
@@ -118,8 +121,8 @@ def libroadrunner(network: ReactionNetwork, initial: np.ndarray) -> Draw:
         last = np.empty((n, len(names)))
         for i in range(n):
             if varied:
-                for key, count in zip(ids, initial[i], strict=True):
-                    runner.setValue(key, float(count))
+                for key, start in zip(ids, initial[i], strict=True):
+                    runner.setValue(key, float(start))
             runner.reset()
             last[i] = runner.simulate(0, network.until, network.steps)[-1]
         return last
@@ -138,11 +141,11 @@ def sbml(network: ReactionNetwork, initial: np.ndarray) -> str:
     cell.setId("compartment_")
     cell.setConstant(True)
     cell.setSize(1)
-    for name, count in zip(network.species, initial, strict=True):
+    for name, start in zip(network.species, initial, strict=True):
         species = model.createSpecies()
         species.setId(name)
         species.setCompartment("compartment_")
-        species.setInitialAmount(float(count))
+        species.setInitialAmount(float(start))
         species.setHasOnlySubstanceUnits(True)
         species.setBoundaryCondition(False)
         species.setConstant(False)
@@ -158,10 +161,10 @@ def sbml(network: ReactionNetwork, initial: np.ndarray) -> str:
         reaction.setFast(False)
         create = (reaction.createReactant, reaction.createProduct)
         for side, make in zip(item.sides, create, strict=True):
-            for name, count in side.items():
+            for name, order in side.items():
                 reference = make()
                 reference.setSpecies(name)
-                reference.setStoichiometry(count)
+                reference.setStoichiometry(order)
                 reference.setConstant(True)
         reaction.createKineticLaw().setMath(libsbml.parseL3Formula(str(law)))
     return libsbml.writeSBMLToString(document)
@@ -215,6 +218,7 @@ def measure(
         try:
             done = subprocess.run(
                 [sys.executable, __file__],
+                check=False,
                 input=json.dumps(job),
                 cwd=folder,
                 env=environment,
@@ -226,20 +230,15 @@ def measure(
             return None, "no result in time"
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     if done.returncode or not lines:
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return None, said[:200]
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return None, said[-1][:200]
     return Run(**json.loads(lines[-1].removeprefix("RESULT "))), ""
 
 
 def _main() -> None:
     job = json.load(sys.stdin)
     network = ReactionNetwork.from_dict(job["network"])
-    try:
-        run = _measure(job["peer"], network, np.load("initial.npy"), job["seconds"])
-    except ModuleNotFoundError as problem:
-        sys.exit(f"not installed ({problem.name})")
-    except Exception as problem:
-        sys.exit(f"{type(problem).__name__}: {' '.join(str(problem).split())}")
+    run = _measure(job["peer"], network, np.load("initial.npy"), job["seconds"])
     print("\nRESULT " + json.dumps(asdict(run)))
 
 

@@ -28,14 +28,14 @@ from simulators.errors import InputError, SimulationError
 from simulators.network import ReactionNetwork
 from simulators.random import check_seed, uniforms
 from simulators.start import Initial, Start
-from simulators.state_space import Chain, StateSpace, poisson
+from simulators.state_space import JUMPS, Chain, StateSpace, poisson, project
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
 TRIAL = 20_000  # states to try before giving up hope that a space without bounds closes
 BLOCK = 20_000  # trajectories drawn together
+LARGE = 2e7  # numbers to hold at a time when drawing, more or less
 FIRST_DRAW = 1_000_000  # draw numbers far from those of simulated starts with the same seed
-STRETCH = 30.0  # mean jumps between looks at what leaks
 RESOLVED = 0.01  # a conditioned answer needs a truncation error below this share of P(C)
 
 
@@ -69,7 +69,7 @@ class MasterEquation:
         self.truncation_error = 0.0
         if not space.close(max_states if _bounded(network) else min(TRIAL, max_states)):
             space = StateSpace(network, self.parameters, states)
-            self.truncation_error = _project(
+            self.truncation_error = project(
                 space, chances, float(np.ptp(self.times)), tolerance, max_states
             )
         self._chain = space.inner_chain()
@@ -97,7 +97,8 @@ class MasterEquation:
     def log_probability(self, where: Where) -> float:
         """log P(where); -inf when it cannot be. At most `truncation_error` below the truth."""
         try:
-            return self._filter(self.conditions(where))[1]
+            conditions = self.conditions(where)
+            return self._filter(conditions, conditions.last + 1)[1]
         except _NothingLeft:
             return float("-inf")
 
@@ -129,7 +130,7 @@ class MasterEquation:
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
             raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
         conditions, seed = self.conditions(where), check_seed(seed)
-        log_probability = self._possible(conditions)[1]
+        log_probability = self._possible(conditions, conditions.last + 1)[1]
         ahead = self._messages(conditions)
         blocks = [
             self._draw(ahead, seed, first, min(BLOCK, samples - first))
@@ -148,20 +149,19 @@ class MasterEquation:
     def _mask(self, where: Conditions, step: int) -> np.ndarray:
         return where.mask(step, self._values)
 
-    def _filter(self, where: Conditions) -> tuple[np.ndarray, float]:
-        """α (T, n), each row adding up to 1, and log P(where)."""
-        filtered = np.empty((len(self.times), len(self._chain)))
+    def _filter(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
+        """α (steps, n), each row adding up to 1, and log P(where)."""
+        filtered = np.empty((steps, len(self._chain)))
         now, log_probability = self._start, 0.0
-        for step, gap in enumerate(self._gaps):
-            now = self._chain.forward(now, gap) if step else now
-            before = now.sum()
+        for step in range(steps):
+            now = self._chain.forward(now, self._gaps[step]) if step else now
             if where.active(step):
                 now = now * self._mask(where, step)
             left = now.sum()
             if left == 0.0:
                 raise _NothingLeft(step)
-            # nothing asked: what is missing was rounded off or lost by the projection
-            log_probability += float(np.log(left / before)) if where.active(step) else 0.0
+            if step <= where.last:  # what the projection loses by then counts as not meeting them
+                log_probability += float(np.log(left))
             now = now / left
             filtered[step] = now
         return filtered, log_probability
@@ -180,18 +180,18 @@ class MasterEquation:
 
     def _smooth(self, where: Conditions) -> tuple[np.ndarray, float]:
         """P(x_k = x | where), shape (T, n), and log P(where)."""
-        joint, log_probability = self._possible(where)
+        joint, log_probability = self._possible(where, len(self.times))
         for alpha, message in zip(joint, self._messages(where), strict=True):
             if message is not None:
                 alpha *= message
                 alpha /= alpha.sum()
         return joint, log_probability
 
-    def _possible(self, where: Conditions) -> tuple[np.ndarray, float]:
+    def _possible(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
         """`_filter`, or an error that says why there is nothing to be conditioned on."""
         error = self.truncation_error
         try:
-            filtered, log_probability = self._filter(where)
+            filtered, log_probability = self._filter(where, steps)
         except _NothingLeft as nothing:
             if not error:
                 raise ImpossibleError(
@@ -221,7 +221,7 @@ class MasterEquation:
         draw = FIRST_DRAW + 1
         for step in range(1, len(self.times)):
             message = np.ones(len(chain)) if ahead[step] is None else ahead[step]
-            parts, mean = chain.parts(self._gaps[step])
+            parts, mean = chain.parts(self._gaps[step], min(JUMPS, max(5.0, LARGE / len(chain))))
             ends = [message]
             for _ in range(parts - 1):
                 ends.append(chain.powers(ends[-1], mean)[1])
@@ -266,11 +266,12 @@ class _Walk:
     state is y with weight P(x, y) (P^{r-1} f)(y).
     """
 
-    def __init__(self, chain: Chain, terms: np.ndarray, mean: float) -> None:
+    def __init__(self, chain: Chain, terms: list[np.ndarray], mean: float) -> None:
         self._chain = chain
         weights = poisson(mean)
         self._weights = weights[: len(terms)]
-        self._terms = np.pad(terms, ((0, 0), (0, 1)))  # outside the states kept: never
+        self._terms = np.zeros((len(terms), len(chain) + 1))
+        self._terms[:, :-1] = terms  # the last column is outside the states kept: never
         self.draws = 1 + len(weights)  # the same for any number of trajectories
 
     def run(self, now: np.ndarray, seed: int, draw: int, first: int) -> np.ndarray:
@@ -303,54 +304,6 @@ def _choose(cumulated: np.ndarray, u: np.ndarray) -> np.ndarray:
         return np.searchsorted(cumulated[0], below, side="right")
     index: np.ndarray = (cumulated <= below[:, None]).sum(axis=1)
     return index
-
-
-# --- projection -----------------------------------------------------------------------------------
-
-
-def _project(
-    space: StateSpace, chances: np.ndarray, duration: float, tolerance: float, max_states: int
-) -> float:
-    """Grow `space` along the flow of probability; returns a bound on what is lost by the end.
-
-    Whenever a stretch of time loses more than its share of the tolerance, the open states that took
-    it are followed and the stretch is done again. Growing later only lowers what was lost before.
-    """
-    now, elapsed, lost, layers = chances, 0.0, 0.0, 1
-    chain = space.chain()
-    while elapsed < duration:
-        stretch = min(duration - elapsed, STRETCH / chain.rate if chain.rate else np.inf)
-        after = chain.forward(now, stretch)
-        share = 0.5 * tolerance * stretch / duration
-        leak = after[space.open].sum()
-        if leak > share:
-            if len(space) > max_states:
-                _give_up(chain, space, now, duration - elapsed, lost, tolerance, max_states)
-            took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
-            space.expand(took, layers)
-            now = np.pad(now, (0, len(space) - len(now)))
-            chain, layers = space.chain(), 2 * layers
-            continue
-        now = np.where(space.open, 0.0, after)
-        lost, elapsed, layers = lost + float(leak), elapsed + stretch, 1
-    return lost
-
-
-def _give_up(
-    chain: Chain,
-    space: StateSpace,
-    now: np.ndarray,
-    remaining: float,
-    lost: float,
-    tolerance: float,
-    max_states: int,
-) -> None:
-    reached = lost + float(chain.forward(now, remaining)[space.open].sum())
-    raise SimulationError(
-        f"{space.network.name!r} needs more than max_states={max_states:,} states: the truncation "
-        f"error reached is {reached:.2g}, the tolerance {tolerance:.2g}. Raise either, shorten the "
-        "time grid, or use rejection"
-    )
 
 
 # --- checks ---------------------------------------------------------------------------------------

@@ -143,9 +143,9 @@ class _Guard:
             raise self._refuse(f"not an SBML file: it begins with <{tag}>")
         for attribute, value in attributes.items():
             package, _, key = attribute.rpartition(" ")
-            if key == "required" and package and value.strip() in ("true", "1"):
-                if not _UNDERSTOOD.fullmatch(package):
-                    raise self._refuse(f"the model requires the unsupported package {package}")
+            required = key == "required" and package and value.strip() in ("true", "1")
+            if required and not _UNDERSTOOD.fullmatch(package):
+                raise self._refuse(f"the model requires the unsupported package {package}")
 
     def _start_math(self, tag: str, attributes: dict[str, str]) -> None:
         self.math = 0 if tag == "math" else self.math + 1

@@ -11,6 +11,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 from simulators import rates
@@ -34,10 +35,9 @@ _CONSTANTS: dict[str, Expression] = {
 }
 _OPERATORS = {"divide": "/", "power": "^", "function_power": "^", "function_ln": "log"}
 _OPERATORS |= {"function_ceiling": "ceil"}
-_OPERATORS |= {
-    f"function_{name}": name
-    for name in "exp floor abs sin cos tan sinh cosh tanh arcsin arccos arctan".split()
-}
+_SAME = ["exp", "floor", "abs", "sin", "cos", "tan", "sinh", "cosh", "tanh"]
+_SAME += ["arcsin", "arccos", "arctan"]
+_OPERATORS |= {f"function_{name}": name for name in _SAME}
 _COMPARISONS = {"eq": "==", "neq": "!=", "lt": "<", "leq": "<=", "gt": ">", "geq": ">="}
 _COMPARISONS = {f"relational_{name}": symbol for name, symbol in _COMPARISONS.items()}
 # operator and its value without any argument
@@ -202,9 +202,8 @@ def _combine(kind: str, parts: list[Expression]) -> Expression:
         return _piecewise(parts)
     if kind in ("logical_not", "logical_implies", "logical_xor"):
         return _logical(kind, [truth(part) for part in parts])
-    if kind == "function_factorial" and len(parts) == 1 and isinstance(parts[0], Number):
-        if parts[0].value in range(171):
-            return Number(float(math.factorial(int(parts[0].value))))
+    if kind == "function_factorial":
+        return _factorial(parts)
     return _derived(kind.removeprefix("function_"), [real(part) for part in parts])
 
 
@@ -223,8 +222,8 @@ def _chain(operator: str, empty: Expression | None, parts: list[Expression]) -> 
 def _comparison(symbol: str, parts: list[Expression]) -> Expression:
     if len(parts) < 2 or (symbol == "!=" and len(parts) > 2):
         raise InputError(f"{symbol!r} between {len(parts)} argument(s)")
-    pairs = zip(parts, parts[1:], strict=False)
-    return _chain("and", None, [apply(symbol, left, right) for left, right in pairs])
+    links = [apply(symbol, left, right) for left, right in pairwise(parts)]
+    return _chain("and", None, links)
 
 
 def _piecewise(parts: list[Expression]) -> Expression:
@@ -248,6 +247,12 @@ def _logical(kind: str, parts: list[Expression]) -> Expression:
     return reduce(  # as numbers: a formula in and/or would double with every argument
         lambda left, right: apply("!=", real(left), real(right)), parts, apply("false")
     )
+
+
+def _factorial(parts: list[Expression]) -> Expression:
+    if len(parts) != 1 or not isinstance(parts[0], Number) or parts[0].value not in range(171):
+        raise InputError("factorial is supported only of a whole number up to 170")
+    return Number(float(math.factorial(int(parts[0].value))))
 
 
 def _derived(name: str, parts: list[Expression]) -> Expression:

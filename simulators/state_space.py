@@ -28,6 +28,7 @@ from simulators.random import words
 JUMPS = 100.0  # mean jumps in one series; longer times are split so that weights do not underflow
 SMALLEST = -690.0  # log of the least Poisson weight that can matter in double precision
 CHECK_EVERY = 8
+STRETCH = 30.0  # mean jumps between looks at what leaks
 NEGLIGIBLE = 1e-17
 
 
@@ -196,10 +197,10 @@ class Chain:
         columns = np.concatenate([here, self.targets[row, reaction]])
         return sparse.csr_array((entries, (rows, columns)), shape=(size, size))
 
-    def parts(self, duration: float) -> tuple[int, float]:
+    def parts(self, duration: float, most: float = JUMPS) -> tuple[int, float]:
         """Into how many equal parts a time is split, and the mean number of jumps in each."""
         jumps = self.rate * duration
-        parts = max(1, int(np.ceil(jumps / JUMPS)))
+        parts = max(1, int(np.ceil(jumps / most)))
         return parts, jumps / parts
 
     def forward(self, probabilities: np.ndarray, duration: float) -> np.ndarray:
@@ -210,11 +211,11 @@ class Chain:
         """exp(Q h) f: the expectation of f (n,) after a time, given the state now."""
         return self._exponential(self.matrix, message, duration)
 
-    def powers(self, message: np.ndarray, mean: float) -> tuple[np.ndarray, np.ndarray]:
-        """P^k f for k = 0, 1, ..., K - 1, as many as matter, and their sum: (K, n) and (n,)."""
+    def powers(self, message: np.ndarray, mean: float) -> tuple[list[np.ndarray], np.ndarray]:
+        """P^k f for k = 0, 1, ..., as many as matter, and Σ_k Poisson(k; mean) P^k f: each (n,)."""
         terms: list[np.ndarray] = []
         total = _series(self.matrix, message, mean, terms)
-        return np.array(terms), total
+        return terms, total
 
     def _exponential(
         self, matrix: sparse.csr_array, vector: np.ndarray, duration: float
@@ -223,6 +224,51 @@ class Chain:
         for _ in range(parts):
             vector = _series(matrix, vector, mean)
         return vector
+
+
+def project(
+    space: StateSpace, chances: np.ndarray, duration: float, tolerance: float, max_states: int
+) -> float:
+    """Grow `space` along the flow of probability; returns a bound on what is lost by the end.
+
+    Whenever a stretch of time loses more than its share of the tolerance, the open states that took
+    it are followed and the stretch is done again. Growing later only lowers what was lost before.
+    """
+    now, elapsed, lost, layers = chances, 0.0, 0.0, 1
+    chain = space.chain()
+    while elapsed < duration:
+        stretch = min(duration - elapsed, STRETCH / chain.rate if chain.rate else np.inf)
+        after = chain.forward(now, stretch)
+        share = 0.5 * tolerance * stretch / duration
+        leak = after[space.open].sum()
+        if leak > share:
+            if len(space) > max_states:
+                _give_up(chain, space, now, duration - elapsed, lost, tolerance, max_states)
+            took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
+            space.expand(took, layers)
+            now = np.pad(now, (0, len(space) - len(now)))
+            chain, layers = space.chain(), 2 * layers
+            continue
+        now = np.where(space.open, 0.0, after)
+        lost, elapsed, layers = lost + float(leak), elapsed + stretch, 1
+    return lost
+
+
+def _give_up(
+    chain: Chain,
+    space: StateSpace,
+    now: np.ndarray,
+    remaining: float,
+    lost: float,
+    tolerance: float,
+    max_states: int,
+) -> None:
+    reached = lost + float(chain.forward(now, remaining)[space.open].sum())
+    raise SimulationError(
+        f"{space.network.name!r} needs more than max_states={max_states:,} states: the truncation "
+        f"error reached is {reached:.2g}, the tolerance {tolerance:.2g}. Raise either, shorten the "
+        "time grid, or use rejection"
+    )
 
 
 def poisson(mean: float) -> np.ndarray:
