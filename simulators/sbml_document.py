@@ -140,7 +140,8 @@ class _Guard:
 
     def _root(self, space: str, tag: str, attributes: dict[str, str]) -> None:
         if tag != "sbml" or not space.startswith("http://www.sbml.org/sbml/"):
-            raise self._refuse(f"not an SBML file: it begins with <{tag}>")
+            of = f" of namespace {space!r}" if tag == "sbml" else ""
+            raise self._refuse(f"not an SBML file: it begins with <{tag}>{of}")
         for attribute, value in attributes.items():
             package, _, key = attribute.rpartition(" ")
             required = key == "required" and package and value.strip() in ("true", "1")

@@ -167,7 +167,7 @@ class Quantities:
         for part in self._references():
             species = self.species.get(part.getSpecies())
             if species is None:
-                raise unknown("species", part.getSpecies(), list(self.species)[:50])
+                raise unknown("species in a reaction", part.getSpecies(), list(self.species)[:50])
             if not species.getBoundaryCondition():
                 changed.add(self.names[part.getSpecies()])
         return changed

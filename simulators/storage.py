@@ -66,11 +66,11 @@ def simulate_to(
     return Written(target, names, samples, engine.times.size, _size(target), seconds)
 
 
-def check_target(path: str | Path, force: bool) -> Path:
+def check_target(path: str | Path, force: bool, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """The path, if something may be written there."""
     target = Path(path)
-    if target.suffix not in SUFFIXES:
-        raise InputError(f"cannot write {str(path)!r}: the name must end in {' or '.join(SUFFIXES)}")
+    if target.suffix.lower() not in suffixes:
+        raise InputError(f"cannot write {str(path)!r}: the name must end in {' or '.join(suffixes)}")
     if target.suffix == ".zarr":
         try:
             import zarr  # noqa: F401

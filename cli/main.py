@@ -1,0 +1,78 @@
+"""Entry point: finds commands by name, loads only the one that is run, turns errors into exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+from simulators.errors import InputError, SimulationError
+
+COMMANDS = {
+    "models": "list the built-in models",
+    "simulate": "simulate a model and write its trajectories",
+    "plot": "draw trajectories as a fan chart",
+}
+
+
+class Refusal(click.ClickException):
+    """An error a person can act on: exit code 2 for what was typed, 1 for the rest."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Commands(click.Group):
+    """Commands live in modules of their own name, imported when run, so that --help is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from simulators.errors import unknown
+
+            raise Refusal(str(unknown("command", args[0], COMMANDS)), 2)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as problem:
+            raise Refusal(str(problem), 2) from problem
+        except SimulationError as problem:
+            raise Refusal(str(problem), 1) from problem
+        except MemoryError as problem:
+            raise Refusal("out of memory: ask for fewer samples or steps", 1) from problem
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise Refusal("the output was closed before everything was written", 1) from None
+        except OSError as problem:
+            raise Refusal(str(problem), 1) from problem
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="First steps: surrogate simulate esirs, then surrogate plot trajectories.nc",
+)
+@click.version_option(version("surrogate-toolkit"), prog_name="surrogate")
+def main() -> None:
+    """Simulate stochastic systems and ask for the scenarios you need."""

@@ -1,0 +1,55 @@
+"""surrogate plot DATA"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli import console, files, options
+from simulators.errors import InputError, unknown
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+@click.command()
+@click.argument("data", default="trajectories.nc")
+@click.option("--species", metavar="S,I", help="Which variables to draw [default: all].")
+@click.option("--against", metavar="DATA", help="A second dataset, drawn as dashed quantiles.")
+@click.option("--trajectories", type=int, default=40, show_default=True, help="Single ones to show.")
+@click.option("--title", help="Heading of the picture.")
+@options.out(None, "Picture: .png, .svg or .pdf [default: the data's name with .png].")
+@options.force
+@options.quiet
+def command(
+    data: str,
+    species: str | None,
+    against: str | None,
+    trajectories: int,
+    title: str | None,
+    out: str | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Draw the trajectories in DATA as a fan chart, one panel per species."""
+    target = Path(out) if out is not None else Path(data).with_suffix(".png")
+    if trajectories < 0:
+        raise InputError(f"--trajectories must be >= 0, not {trajectories}")
+    source = files.open_trajectories(data)
+
+    from simulators.storage import check_target, replacing
+    from surrogate.plots import fan_chart, series
+
+    check_target(target, force, FORMATS)
+    have = series(source)
+    names = [name.strip() for name in species.split(",")] if species else have
+    for name in names:
+        if name not in have:
+            raise unknown("species", name, have)
+    if not names:
+        raise InputError(f"{data!r} has no variables over (sample, time)")
+    other = files.open_trajectories(against) if against else None
+    figure = fan_chart(source, names, against=other, trajectories=trajectories, title=title)
+    with replacing(target) as part:
+        figure.savefig(part, dpi=150, format=target.suffix[1:].lower())
+    console.messages(quiet).print(f"[bold]{target}[/bold]  {', '.join(names)}")

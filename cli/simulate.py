@@ -1,0 +1,148 @@
+"""surrogate simulate MODEL"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from cli import console, options
+from simulators import ReactionNetwork, models
+from simulators.errors import InputError, unknown
+
+
+@click.command()
+@click.argument("model")
+@options.samples
+@click.option("--steps", type=int, help="Number of grid times [default: the model's].")
+@click.option("--until", type=float, help="Last time of the grid [default: the model's].")
+@click.option("--population", type=int, help="Size of the conserved population.")
+@click.option(
+    "--initial",
+    multiple=True,
+    metavar="S=95,I=5",
+    help="Initial counts, ranges (I=1..10), or uniform.",
+)
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="beta=2.4",
+    help="Parameter value, or range (beta=2..3): one draw per trajectory.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["direct", "tau", "ode"]),
+    default="direct",
+    show_default=True,
+    help="Exact events, leaps for large populations, or the mean field.",
+)
+@click.option(
+    "--max-events", type=int, default=100_000_000, show_default=True, help="Budget per trajectory."
+)
+@options.seed
+@options.out("trajectories.nc", "Output file: .nc or .zarr.")
+@options.force
+@options.threads
+@options.as_json
+@options.quiet
+def command(
+    model: str,
+    samples: int,
+    steps: int | None,
+    until: float | None,
+    population: int | None,
+    initial: tuple[str, ...],
+    params: tuple[str, ...],
+    method: str,
+    max_events: int,
+    seed: int,
+    out: str,
+    force: bool,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Simulate MODEL, a built-in name (see `surrogate models`) or an SBML file."""
+    network = find(model)
+    parameters = _parameters(network, params, population)
+    start = _initial(initial)
+    times = _grid(network, steps, until)
+    say = console.messages(quiet)
+
+    from simulators.ensemble import make_engine
+    from simulators.storage import check_target, simulate_to
+
+    check_target(out, force)
+    with say.status("preparing the kernel (compiled on the first run)"):
+        make_engine(network, samples, times, seed, start, parameters, method).prepare()
+    with console.bar(say, network.name, samples) as advance:
+        made = simulate_to(
+            out, network, samples, times, seed, start, parameters, method=method,
+            threads=threads, max_events=max_events, force=force, progress=advance,
+        )  # fmt: skip
+    speed = made.samples / made.seconds
+    say.print(
+        f"[bold]{made.path}[/bold]  {made.samples:,} trajectories × {made.steps} times of "
+        f"{', '.join(made.variables)}  ({console.size(made.bytes)}, seed {seed})"
+    )
+    say.print(f"{made.seconds:.2f} s, {speed:,.0f} trajectories/s, simulated and written")
+    say.print(f"next: surrogate plot {made.path}")
+    if as_json:
+        summary = {
+            "path": str(made.path),
+            "model": network.name,
+            "samples": made.samples,
+            "steps": made.steps,
+            "variables": list(made.variables),
+            "bytes": made.bytes,
+            "seconds": made.seconds,
+            "seed": seed,
+        }
+        click.echo(json.dumps(summary))
+
+
+def find(model: str) -> ReactionNetwork:
+    """A built-in model by name, or an SBML file by path."""
+    if model in models.MODELS:
+        return models.get(model)
+    path = Path(model)
+    if path.suffix.lower() in (".xml", ".sbml") or path.exists():
+        from simulators.sbml import read_sbml
+
+        return read_sbml(path)
+    raise InputError(f"{unknown('model', model, models.MODELS)}; or give an SBML file, my_model.xml")
+
+
+def _parameters(
+    network: ReactionNetwork, params: tuple[str, ...], population: int | None
+) -> dict[str, Any]:
+    parameters = options.assignments(params, "--param")
+    if population is not None:
+        if network.population is None:
+            raise InputError(f"{network.name} has no conserved population; set --initial instead")
+        if network.population in parameters:
+            raise InputError(f"--population and --param {network.population} say the same: give one")
+        if population < 0:
+            raise InputError(f"--population must be >= 0, not {population}")
+        parameters[network.population] = population
+    return parameters
+
+
+def _initial(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
+    if texts in (("uniform",), ("fixed",)):
+        return texts[0]
+    return options.assignments(texts, "--initial") or None
+
+
+def _grid(network: ReactionNetwork, steps: int | None, until: float | None) -> np.ndarray | None:
+    if steps is None and until is None:
+        return None
+    steps = network.steps if steps is None else steps
+    until = network.until if until is None else until
+    if steps < 1 or not 0 < until < float("inf"):
+        raise InputError(f"--steps must be >= 1 and --until > 0, not {steps} and {until:g}")
+    return np.linspace(0.0, until, steps)
