@@ -113,7 +113,6 @@ def libroadrunner(network: ReactionNetwork, initial: np.ndarray) -> Draw:
     runner.getIntegrator().setValue("variable_step_size", False)
     runner.getIntegrator().setValue("seed", 1)
     names = list(network.species)
-    runner.timeCourseSelections = names
     ids = [f"init({name})" for name in names]
     varied = bool((initial != initial[0]).any())
 
@@ -124,7 +123,7 @@ def libroadrunner(network: ReactionNetwork, initial: np.ndarray) -> Draw:
                 for key, start in zip(ids, initial[i], strict=True):
                     runner.setValue(key, float(start))
             runner.reset()
-            last[i] = runner.simulate(0, network.until, network.steps)[-1]
+            last[i] = runner.simulate(0, network.until, network.steps, names)[-1]
         return last
 
     return draw

@@ -1,4 +1,4 @@
-"""Entry point: finds commands by name, loads only the one that is run, turns errors into exit codes."""
+"""Entry point: loads only the command that is run, turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from simulators.errors import InputError, SimulationError
+from simulators.errors import InputError, SimulationError, unknown
 
 COMMANDS = {
     "models": "list the built-in models",
@@ -22,9 +22,9 @@ COMMANDS = {
 class Refusal(click.ClickException):
     """An error a person can act on: exit code 2 for what was typed, 1 for the rest."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        setattr(self, "exit_code", code)  # noqa: B010 - click declares it for the class
 
 
 class Commands(click.Group):
@@ -43,8 +43,6 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from simulators.errors import unknown
-
             raise Refusal(str(unknown("command", args[0], COMMANDS)), 2)
         return super().resolve_command(ctx, args)
 

@@ -17,11 +17,15 @@ _PAIR = re.compile(r"\s*([^\W\d]\w*)\s*=\s*([^=]+?)\s*")
 samples = click.option(
     "--samples", "-n", type=int, default=10_000, show_default=True, help="How many trajectories."
 )
-seed = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+seed = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Same seed, same result."
+)
 force = click.option("--force", is_flag=True, help="Replace the output if it exists.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar and no messages.")
-threads = click.option("--threads", type=int, default=None, help="Threads to use [default: all cores].")
+threads = click.option(
+    "--threads", type=int, default=None, help="Threads to use [default: all cores]."
+)
 
 
 def out(default: str | None, text: str) -> Callable[[F], F]:
@@ -36,7 +40,9 @@ def assignments(texts: tuple[str, ...], option: str) -> dict[str, Any]:
         for part in text.split(","):
             pair = _PAIR.fullmatch(part)
             if pair is None:
-                raise InputError(f"{option} {text!r}: write name=number or name=low..high, not {part!r}")
+                raise InputError(
+                    f"{option} {text!r}: write name=number or name=low..high, not {part!r}"
+                )
             name, value = pair[1], pair[2]
             if name in read:
                 raise InputError(f"{option}: {name!r} is given twice")
@@ -51,4 +57,6 @@ def _number(text: str, part: str, option: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{option}: {text.strip()!r} in {part.strip()!r} is not a number") from None
+        raise InputError(
+            f"{option}: {text.strip()!r} in {part.strip()!r} is not a number"
+        ) from None

@@ -16,7 +16,9 @@ FORMATS = (".png", ".svg", ".pdf")
 @click.argument("data", default="trajectories.nc")
 @click.option("--species", metavar="S,I", help="Which variables to draw [default: all].")
 @click.option("--against", metavar="DATA", help="A second dataset, drawn as dashed quantiles.")
-@click.option("--trajectories", type=int, default=40, show_default=True, help="Single ones to show.")
+@click.option(
+    "--trajectories", type=int, default=40, show_default=True, help="Single ones to show."
+)
 @click.option("--title", help="Heading of the picture.")
 @options.out(None, "Picture: .png, .svg or .pdf [default: the data's name with .png].")
 @options.force

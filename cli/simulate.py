@@ -74,22 +74,20 @@ def command(
     say = console.messages(quiet)
 
     from simulators.ensemble import make_engine
-    from simulators.storage import check_target, simulate_to
+    from simulators.storage import check_target, write
 
     check_target(out, force)
+    engine = make_engine(network, samples, times, seed, start, parameters, method, max_events)
     with say.status("preparing the kernel (compiled on the first run)"):
-        make_engine(network, samples, times, seed, start, parameters, method).prepare()
+        engine.prepare()
     with console.bar(say, network.name, samples) as advance:
-        made = simulate_to(
-            out, network, samples, times, seed, start, parameters, method=method,
-            threads=threads, max_events=max_events, force=force, progress=advance,
-        )  # fmt: skip
-    speed = made.samples / made.seconds
+        made = write(engine, out, samples, threads=threads, force=force, progress=advance)
+    speed = made.samples / made.simulating
     say.print(
         f"[bold]{made.path}[/bold]  {made.samples:,} trajectories × {made.steps} times of "
         f"{', '.join(made.variables)}  ({console.size(made.bytes)}, seed {seed})"
     )
-    say.print(f"{made.seconds:.2f} s, {speed:,.0f} trajectories/s, simulated and written")
+    say.print(f"simulated in {made.simulating:.2f} s ({speed:,.0f} trajectories/s)")
     say.print(f"next: surrogate plot {made.path}")
     if as_json:
         summary = {
@@ -100,6 +98,7 @@ def command(
             "variables": list(made.variables),
             "bytes": made.bytes,
             "seconds": made.seconds,
+            "trajectories_per_second": speed,
             "seed": seed,
         }
         click.echo(json.dumps(summary))
@@ -114,7 +113,9 @@ def find(model: str) -> ReactionNetwork:
         from simulators.sbml import read_sbml
 
         return read_sbml(path)
-    raise InputError(f"{unknown('model', model, models.MODELS)}; or give an SBML file, my_model.xml")
+    raise InputError(
+        f"{unknown('model', model, models.MODELS)}; or give an SBML file, my_model.xml"
+    )
 
 
 def _parameters(
@@ -125,7 +126,9 @@ def _parameters(
         if network.population is None:
             raise InputError(f"{network.name} has no conserved population; set --initial instead")
         if network.population in parameters:
-            raise InputError(f"--population and --param {network.population} say the same: give one")
+            raise InputError(
+                f"--population and --param {network.population} say the same: give one"
+            )
         if population < 0:
             raise InputError(f"--population must be >= 0, not {population}")
         parameters[network.population] = population

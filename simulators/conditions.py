@@ -152,7 +152,9 @@ class Conditions:
         verdict = np.ones(shape[0], dtype=bool)
         for step in range(len(self.times)):
             if self.active(step):
-                now = {k: columns[k][:, step] if columns[k].ndim == 2 else columns[k] for k in named}
+                now = {
+                    k: columns[k][:, step] if columns[k].ndim == 2 else columns[k] for k in named
+                }
                 verdict &= self.mask(step, now)
         return verdict
 

@@ -54,7 +54,9 @@ def conservation_laws(
                 _subtract(reduced, row, reduced[pivot])
         rows[pivot] = row
     return tuple(
-        _coprime({free: Fraction(1)} | {p: -row[free] for p, row in rows.items() if free in row}, species)
+        _coprime(
+            {free: Fraction(1)} | {p: -row[free] for p, row in rows.items() if free in row}, species
+        )
         for free in species
         if free not in rows
     )

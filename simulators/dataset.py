@@ -1,4 +1,4 @@
-"""Trajectories as a labelled dataset: what is recorded, under which names, with which account of itself."""
+"""Trajectories as a labelled dataset: what is recorded, and its account of itself."""
 
 from __future__ import annotations
 
@@ -41,17 +41,18 @@ def known_types(engine: Engine) -> dict[str, np.dtype[Any]]:
 def block(engine: Engine, first: int, out: np.ndarray) -> dict[str, np.ndarray]:
     """Recorded variables of one block: (n, T) species and rules, (n,) parameters that vary."""
     network = engine.network
-    count = out.shape[1]
+    count = out.shape[0]
     made: dict[str, np.ndarray] = {}
     for v, name in enumerate(network.variables):
         counts = name in network.species and engine.method != "ode"
-        largest = float(out[v].max(initial=0.0))
-        made[name] = out[v].astype(smallest_type(largest)) if counts else out[v].copy()
+        values = out[:, v]
+        largest = float(values.max(initial=0.0))
+        made[name] = values.astype(smallest_type(largest)) if counts else values.copy()
     parameters = engine.start.parameters(first, count)
     varying = {name: np.asarray(parameters[name]) for name in engine.start.varying}
     if network.rules:
         columns = {name: value[:, None] for name, value in varying.items()}
-        states = dict(zip(network.variables, out, strict=True))
+        states = dict(zip(network.variables, out.transpose(1, 0, 2), strict=True))
         known = {**parameters, **columns, **states, "time": engine.times[None, :]}
         for name, rule in network.inlined_rules.items():
             value = np.asarray(rates.evaluate(rule, known), np.float64)
@@ -62,7 +63,9 @@ def block(engine: Engine, first: int, out: np.ndarray) -> dict[str, np.ndarray]:
     return made
 
 
-def frame(engine: Engine, variables: Mapping[str, np.ndarray], samples: int, first: int) -> xr.Dataset:
+def frame(
+    engine: Engine, variables: Mapping[str, np.ndarray], samples: int, first: int
+) -> xr.Dataset:
     """Dataset over (sample, time) with the attributes of the contract."""
     network = engine.network
     time_attrs = {"long_name": "model time", "axis": "T", "units": network.time_unit}
@@ -101,7 +104,7 @@ def attributes(engine: Engine) -> dict[str, Any]:
     return {
         "Conventions": "CF-1.11",
         "title": f"{network.title or network.name}: simulated trajectories",
-        "source": f"stochastic simulation, method {engine.method}, surrogate-toolkit {_version('surrogate-toolkit')}",
+        "source": f"surrogate-toolkit {_version('surrogate-toolkit')}, method {engine.method}",
         "references": network.reference,
         "history": f"{stamp} {shlex.join([command_name(), *sys.argv[1:]])}",
         "surrogate_seed": str(engine.seed),

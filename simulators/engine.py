@@ -1,4 +1,4 @@
-"""Choosing and running a kernel: fills blocks of trajectories, and says in words what went wrong."""
+"""Choosing and running a kernel, and saying in words what went wrong in it."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ class Engine:
         laws = self.network.mean_field if self.method == "ode" else self.network.propensities
         values = self.start.parameters(0, 1)
         fixed = {name: values[name] for name in values if name not in self.start.varying}
-        self.program: Program = lower(
-            self.network, laws, fixed, smooth_time=self.method == "ode"
-        )
+        self.program: Program = lower(self.network, laws, fixed, smooth_time=self.method == "ode")
         if self.kernel is None:
             small = len(self.program.rates) <= MOST_IN_LANES
             direct = "lanes" if self.program.vectorises and small else "graph"
@@ -84,11 +82,12 @@ class Engine:
     def prepare(self) -> None:
         """Compile, or load the compiled code, before any clock runs."""
         size = len(self.network.variables)
-        self._run(0, np.empty((0, size)), self._constants(0, 1), np.empty((size, 0, self.times.size)))
+        nothing = np.empty((0, size, self.times.size))
+        self._run(0, np.empty((0, size)), self._constants(0, 1), nothing)
 
     def fill(self, first: int, out: np.ndarray) -> None:
-        """Trajectories first .. first + n - 1 into out, float64 (V, n, T)."""
-        count = out.shape[1]
+        """Trajectories first .. first + n - 1 into out, float64 (n, V, T)."""
+        count = out.shape[0]
         initial = self.start.states(first, count)
         report, where = self._run(first, initial, self._constants(first, count), out)
         if report[0]:
@@ -126,8 +125,9 @@ class Engine:
             width = lanes.LANES if program.vectorises else 1
             text = lanes.source(program, self._varying, lanes=width, checked=checked)
             return compile_kernel(text)
-        kernel = {"graph": graph.run, "tau": tau.run, "ode": ode.run}[self.kernel or ""]
-        text, tables = scalar.module(program, kernel)
+        kernels: dict[str | None, Callable[..., Any]]
+        kernels = {"graph": graph.run, "tau": tau.run, "ode": ode.run}
+        text, tables = scalar.module(program, kernels[self.kernel])
         events = self.network.events
         initially = np.array([event.initially for event in events], np.bool_)
         rules = np.array(
@@ -143,7 +143,7 @@ class Engine:
         return compile_kernel(text)
 
     def _orders(self) -> np.ndarray:
-        """(V, 2): highest order of a reaction each species takes part in, and its own share of it."""
+        """(V, 2): highest order of the reactions a species takes part in, and its own share."""
         orders = np.zeros((len(self.program.variables), 2))
         for reaction, law in zip(self.network.reactions, self.network.propensities, strict=True):
             reactants = reaction.sides[0]
@@ -168,12 +168,13 @@ class Engine:
                 )
 
     def _check_size(self, first: int, out: np.ndarray) -> None:
-        counts = out[: self.program.species]
+        counts = out[:, : self.program.species]
         if self.method != "ode" and counts.size and counts.max() > LARGEST:
-            v, i, _ = np.unravel_index(int(counts.argmax()), counts.shape)
+            i, v, _ = np.unravel_index(int(counts.argmax()), counts.shape)
             raise SimulationError(
-                f"{self.program.variables[v]} grew to {counts.max():.3g} in trajectory {first + int(i)}, past the "
-                "largest whole number that is exact (2^53): shorten the time grid or check the rates"
+                f"{self.program.variables[v]} grew to {counts.max():.3g} in trajectory "
+                f"{first + int(i)}, past the largest exact whole number (2^53): "
+                "shorten the time grid or check the rates"
             )
 
     def _trouble(self, code: int, trajectory: int, where: np.ndarray) -> SimulationError:
@@ -183,11 +184,11 @@ class Engine:
         if code == codes.BAD_RATE:
             return self._bad_rate(trajectory, where[0], state, place)
         reasons = {
-            codes.TOO_MANY_EVENTS: f"more than max_events={self.max_events:,} events {place}: shorten "
-            "the time grid, use method 'tau', or raise the budget",
+            codes.TOO_MANY_EVENTS: f"more than max_events={self.max_events:,} events {place}: "
+            "shorten the time grid, use method 'tau', or raise the budget",
             codes.EVENT_LOOP: f"events keep triggering each other {place}",
-            codes.BAD_ASSIGNMENT: f"an event assigns a species something that is not a count {place}",
-            codes.STEP_TOO_SMALL: f"the ODE cannot be followed further {place}: it is stiff or explodes",
+            codes.BAD_ASSIGNMENT: f"an event assigns a species what is not a count {place}",
+            codes.STEP_TOO_SMALL: f"the ODE is stiff or explodes: no way on {place}",
         }
         return SimulationError(reasons[code])
 

@@ -41,14 +41,16 @@ def simulate(
 ) -> xr.Dataset:
     """Trajectories of a network: integer variables (sample, time), one per species.
 
-    `times`: increasing grid; the initial state holds at its first time. `initial`: species -> count,
-    (low, high), scipy distribution or one value per trajectory; "uniform"; None for the network's
-    own. `parameters`: the same for parameters; those that vary become variables. `method`: "direct"
-    (exact), "tau" (leaps, for large populations) or "ode" (mean field). `first`: index of the first
-    trajectory, so that parts of one ensemble can be made apart. Same seed, same numbers, whatever
-    the threads.
+    `times`: increasing grid; the initial state holds at its first time.
+    `initial`: species -> count, (low, high), scipy distribution or one value per trajectory;
+    "uniform"; None for the network's own. `parameters`: the same for parameters; those that vary
+    become variables. `method`: "direct" (exact), "tau" (leaps, for large populations) or "ode"
+    (mean field). `first`: index of the first trajectory, so that parts of one ensemble can be made
+    apart. Same seed, same numbers, whatever the threads.
     """
-    engine = make_engine(network, samples, times, seed, initial, parameters, method, max_events, first)
+    engine = make_engine(
+        network, samples, times, seed, initial, parameters, method, max_events, first
+    )
     made: dict[str, np.ndarray] = {}
     for at, block in blocks(engine, samples, threads=threads, first=first, progress=progress):
         for name, values in block.items():
@@ -101,7 +103,11 @@ def _grid(times: Sequence[float] | np.ndarray) -> np.ndarray:
 def thread_count(threads: int | None) -> int:
     """The number asked for, or all the cores this process may use."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if threads < 1:
         raise InputError(f"threads must be >= 1, not {threads}")
     return threads
@@ -121,11 +127,11 @@ def blocks(
     size = max(FEWEST, min(samples, BLOCK_BYTES // max(width, 1)))
     engine.prepare()
     pace = _Pace()
-    out = np.empty((len(engine.network.variables), size, engine.times.size))
+    out = np.empty((size, len(engine.network.variables), engine.times.size))
     for at in range(first, first + samples, size):
         count = min(size, first + samples - at)
-        _fill(engine, at, out[:, :count], workers, pace, progress)
-        yield at, dataset.block(engine, at, out[:, :count])
+        _fill(engine, at, out[:count], workers, pace, progress)
+        yield at, dataset.block(engine, at, out[:count])
 
 
 class _Pace:
@@ -143,7 +149,7 @@ def _fill(
     engine: Engine, at: int, out: np.ndarray, workers: int, pace: _Pace, progress: Progress | None
 ) -> None:
     """Fill one block with `workers` threads that take pieces until none are left."""
-    count = out.shape[1]
+    count = out.shape[0]
     lock, taken = threading.Lock(), 0
 
     def work() -> None:
@@ -156,7 +162,7 @@ def _fill(
                 return
             clock = time.perf_counter()
             try:
-                engine.fill(at + begin, out[:, begin:end])
+                engine.fill(at + begin, out[begin:end])
             except BaseException:
                 engine.stop[0] = True
                 raise

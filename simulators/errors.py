@@ -1,4 +1,4 @@
-"""What can go wrong: `InputError` is for what a person wrote, `SimulationError` for what a run met."""
+"""What can go wrong: what a person wrote (`InputError`), what a run met (`SimulationError`)."""
 
 from __future__ import annotations
 

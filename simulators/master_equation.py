@@ -21,21 +21,24 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numba import njit
+from scipy.optimize import linprog
 
 from simulators import rates
 from simulators.conditions import Conditions, ImpossibleError, Predicate
 from simulators.errors import InputError, SimulationError
 from simulators.network import ReactionNetwork
-from simulators.random import check_seed, uniforms
+from simulators.kernels.streams import next_bits, seed_stream, unit
+from simulators.random import check_seed, words
 from simulators.start import Initial, Start
 from simulators.state_space import JUMPS, Chain, StateSpace, poisson, project
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
-TRIAL = 20_000  # states to try before giving up hope that a space without bounds closes
-BLOCK = 20_000  # trajectories drawn together
+TRIAL = (20_000, 500)  # states and layers before giving up hope that a space closes
+BLOCK = 100_000  # trajectories drawn together
 LARGE = 2e7  # numbers to hold at a time when drawing, more or less
-FIRST_DRAW = 1_000_000  # draw numbers far from those of simulated starts with the same seed
+OWN_WORD = 1_000_000  # so that draws share nothing with simulations of the same seed
 RESOLVED = 0.01  # a conditioned answer needs a truncation error below this share of P(C)
 
 
@@ -67,7 +70,8 @@ class MasterEquation:
         self.parameters: dict[str, float] = start.parameters(0, 1)
         space = StateSpace(network, self.parameters, states)
         self.truncation_error = 0.0
-        if not space.close(max_states if _bounded(network) else min(TRIAL, max_states)):
+        limits = (max_states, None) if _bounded(network) else (min(TRIAL[0], max_states), TRIAL[1])
+        if not space.close(*limits):
             space = StateSpace(network, self.parameters, states)
             self.truncation_error = project(
                 space, chances, float(np.ptp(self.times)), tolerance, max_states
@@ -129,7 +133,8 @@ class MasterEquation:
         """Exact draws of trajectories given `where`: integer variables, dims (sample, time)."""
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
             raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
-        conditions, seed = self.conditions(where), check_seed(seed)
+        conditions = self.conditions(where)
+        seed = int(words(check_seed(seed), OWN_WORD, 0, 1)[0])
         log_probability = self._possible(conditions, conditions.last + 1)[1]
         ahead = self._messages(conditions)
         blocks = [
@@ -213,24 +218,24 @@ class MasterEquation:
     ) -> np.ndarray:
         """Indices into `states` of trajectories first, first + 1, ...: shape (count, T)."""
         chain = self._chain
-        path = np.empty((count, len(self.times)), dtype=np.int64)
+        path = np.empty((len(self.times), count), dtype=np.int64)
+        streams = np.empty((4, count), dtype=np.uint64)
         weights = self._start if ahead[0] is None else self._start * ahead[0]
-        u = uniforms(seed, FIRST_DRAW, first, count)
-        now = _choose(np.cumsum(weights)[None, :], u)
-        path[:, 0] = now
-        draw = FIRST_DRAW + 1
+        _begin(np.uint64(seed), first, np.cumsum(weights), streams, path[0])
         for step in range(1, len(self.times)):
             message = np.ones(len(chain)) if ahead[step] is None else ahead[step]
             parts, mean = chain.parts(self._gaps[step], min(JUMPS, max(5.0, LARGE / len(chain))))
             ends = [message]
             for _ in range(parts - 1):
                 ends.append(chain.powers(ends[-1], mean)[1])
+            path[step] = path[step - 1]
             for end in reversed(ends):
-                walk = _Walk(chain, chain.powers(end, mean)[0], mean)
-                now = walk.run(now, seed, draw, first)
-                draw += walk.draws
-            path[:, step] = now
-        return path
+                terms, total = chain.powers(end, mean)
+                _walk(
+                    poisson(mean), terms, total, chain.stays, chain.moves, chain.targets,
+                    streams, path[step],
+                )  # fmt: skip
+        return path.T
 
     def _dataset(
         self,
@@ -259,51 +264,50 @@ class _NothingLeft(Exception):
         self.step = step
 
 
-class _Walk:
-    """Moves through one stretch of time, given the messages P^k f (K, n) from its end.
+# --- kernels --------------------------------------------------------------------------------------
+
+
+def _begin_loop(seed: Any, first: Any, cumulated: Any, streams: Any, now: Any) -> None:
+    """Seed one stream per trajectory and draw its first state."""
+    for i in range(now.size):
+        seed_stream(seed, first + i, streams, i)
+        u = unit(next_bits(streams, i)) * cumulated[-1]
+        now[i] = min(np.searchsorted(cumulated, u, "right"), cumulated.size - 1)
+
+
+def _walk_loop(
+    weights: Any, terms: Any, total: Any, stays: Any, moves: Any, targets: Any, streams: Any, now: Any
+) -> None:
+    """Move through a stretch of time, given P^k f (K, n + 1) from its end; `now` (count,) in place.
 
     From x the number of jumps is k with weight Poisson(k) (P^k f)(x); with r jumps to go the next
-    state is y with weight P(x, y) (P^{r-1} f)(y).
+    state is y with weight P(x, y) (P^{r-1} f)(y), which add up to (P^r f)(x).
     """
-
-    def __init__(self, chain: Chain, terms: list[np.ndarray], mean: float) -> None:
-        self._chain = chain
-        weights = poisson(mean)
-        self._weights = weights[: len(terms)]
-        self._terms = np.zeros((len(terms), len(chain) + 1))
-        self._terms[:, :-1] = terms  # the last column is outside the states kept: never
-        self.draws = 1 + len(weights)  # the same for any number of trajectories
-
-    def run(self, now: np.ndarray, seed: int, draw: int, first: int) -> np.ndarray:
-        """States (count,) at the start -> at the end."""
-        now, count = now.copy(), now.size
-        here, of = np.unique(now, return_inverse=True)
-        jumps = np.cumsum(self._weights * self._terms[:, here].T, axis=1)
-        left = _choose(jumps[of], uniforms(seed, draw, first, count))
-        while left.any():
-            draw += 1
-            moving = np.flatnonzero(left)
-            left[moving] -= 1
-            u = uniforms(seed, draw, first, count)[moving]
-            now[moving] = self._jump(now[moving], left[moving], u)
-        return now
-
-    def _jump(self, here: np.ndarray, left: np.ndarray, u: np.ndarray) -> np.ndarray:
-        chain, terms = self._chain, self._terms
-        targets = np.concatenate([here[:, None], chain.targets[here]], axis=1)
-        chances = np.concatenate([chain.stays[here, None], chain.moves[here]], axis=1)
-        pick = _choose(np.cumsum(chances * terms[left[:, None], targets], axis=1), u)
-        chosen: np.ndarray = np.take_along_axis(targets, pick[:, None], axis=1)[:, 0]
-        return chosen
+    for i in range(now.size):
+        here = now[i]
+        u = unit(next_bits(streams, i)) * total[here]
+        left = -1
+        while left < len(terms) - 1 and u >= 0.0:
+            left += 1
+            u -= weights[left] * terms[left, here]
+        while left > 0:
+            left -= 1
+            u = unit(next_bits(streams, i)) * terms[left + 1, here]
+            u -= stays[here] * terms[left, here]
+            chosen, reaction = here, 0
+            while u >= 0.0 and reaction < moves.shape[1]:
+                target = targets[here, reaction]
+                weight = moves[here, reaction] * terms[left, target]
+                if weight > 0.0:  # rounding may leave a little of u: never take the impossible
+                    chosen = target
+                u -= weight
+                reaction += 1
+            here = chosen
+        now[i] = here
 
 
-def _choose(cumulated: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Index drawn from each row of cumulated weights (1 or n, K), by inversion of u (n,)."""
-    below = np.minimum(u, 1.0 - 2.0**-53) * cumulated[:, -1]
-    if len(cumulated) == 1:
-        return np.searchsorted(cumulated[0], below, side="right")
-    index: np.ndarray = (cumulated <= below[:, None]).sum(axis=1)
-    return index
+_begin = njit(cache=True, nogil=True)(_begin_loop)
+_walk = njit(cache=True, nogil=True)(_walk_loop)
 
 
 # --- checks ---------------------------------------------------------------------------------------
@@ -331,10 +335,13 @@ def _check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _bounded(network: ReactionNetwork) -> bool:
-    """Every species is part of a conserved sum with positive weights."""
-    laws = (law.coefficients for law in network.conservation_laws)
-    positive = [set(law) for law in laws if min(law.values()) > 0]
-    return set(network.species) <= set().union(*positive)
+    """Some sum of the species, all with positive weights, grows in no reaction."""
+    names = list(network.species)
+    changes = [[reaction.change.get(name, 0) for name in names] for reaction in network.reactions]
+    if not changes:
+        return True
+    weights = linprog(np.ones(len(names)), changes, np.zeros(len(changes)), bounds=(1, None))
+    return bool(weights.success)
 
 
 def _places(states: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -1,16 +1,16 @@
 """A reaction network: species, parameters, reactions, rules and events. Pure data, checked once.
 
-    x(t) in N^V,   reaction j fires at rate a_j(x, t) and adds ν_j to x.
+x(t) in N^V,   reaction j fires at rate a_j(x, t) and adds ν_j to x.
 
-    ReactionNetwork(
-        name="sir",
-        species={"S": "N - I0", "I": "I0", "R": 0},
-        parameters={"beta": 1.5, "gamma": 0.5, "N": 100, "I0": 5},
-        reactions=[
-            Reaction("infection", "S + I -> 2 I", "beta*S*I/N"),
-            Reaction("recovery", "I -> R", "gamma"),      # a constant alone is mass action
-        ],
-    )
+ReactionNetwork(
+    name="sir",
+    species={"S": "N - I0", "I": "I0", "R": 0},
+    parameters={"beta": 1.5, "gamma": 0.5, "N": 100, "I0": 5},
+    reactions=[
+        Reaction("infection", "S + I -> 2 I", "beta*S*I/N"),
+        Reaction("recovery", "I -> R", "gamma"),      # a constant alone is mass action
+    ],
+)
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _sides(equation: str) -> tuple[dict[str, int], dict[str, int]]:
     sides = []
     for side in equation.split("->"):
         counts: dict[str, int] = {}
-        for part in ([] if side.strip() in ("", "0") else side.split("+")):
+        for part in [] if side.strip() in ("", "0") else side.split("+"):
             term = _TERM.fullmatch(part.strip())
             if term is None:
                 raise InputError(f"cannot read {part.strip()!r} in equation {equation!r}")
@@ -153,7 +153,7 @@ class ReactionNetwork:
     def inlined_rules(self) -> dict[str, Expression]:
         """Rules with other rules written out, so that only species and parameters remain."""
         done: dict[str, Expression] = {}
-        waiting = dict(self.rules)
+        waiting = {name: as_expression(rule) for name, rule in self.rules.items()}
         while waiting:
             ready = [k for k, rule in waiting.items() if not rates.names(rule) & waiting.keys()]
             if not ready:
@@ -318,7 +318,8 @@ class ReactionNetwork:
                     raise InputError(f"{where}: {problem}") from None
 
     def _check_rules(self) -> None:
-        for name, rule in self.rules.items():
+        for name, text in self.rules.items():
+            rule = as_expression(text)
             self._known(rule, f"rule {name!r}", ["time"])
             if rates.kind(rule) != "real":
                 raise InputError(f"rule {name!r} is a condition, not a number: {rule}")

@@ -1,4 +1,4 @@
-"""A number that may differ between trajectories: fixed, a range, a distribution, or given one by one."""
+"""Numbers that may differ between trajectories: fixed, ranges, distributions, given ones."""
 
 from __future__ import annotations
 
@@ -94,7 +94,11 @@ def quantity(name: str, value: Any, samples: int) -> Quantity:
         if low > high:
             raise InputError(f"range of {name!r} is empty: {low:g}..{high:g}")
         return Range(low, high)
-    array = np.asarray(value) if isinstance(value, Sequence | np.ndarray) or _is_labelled(value) else None
+    array = (
+        np.asarray(value)
+        if isinstance(value, Sequence | np.ndarray) or _is_labelled(value)
+        else None
+    )
     if array is not None and array.ndim > 0 and not isinstance(value, str):
         if array.shape != (samples,):
             raise InputError(

@@ -1,8 +1,9 @@
 """Random numbers that belong to a trajectory, not to a thread or a chunk.
 
-Everything random about trajectory `i` of an ensemble comes from 64-bit words `word(seed, k, i)`: k in
-0..3 seed its xoshiro256++ stream (`kernels/streams.py`), k >= 4 are its start and its parameters. For a
-fixed seed and k the word is a bijection of i (splitmix64, Steele et al. 2014), so streams never coincide.
+Everything random about trajectory `i` of an ensemble comes from 64-bit words `word(seed, k, i)`: k
+in 0..3 seed its xoshiro256++ stream (`kernels/streams.py`), k >= 4 are its start and its
+parameters. For a fixed seed and k the word is a bijection of i (splitmix64, Steele et al. 2014), so
+streams never coincide.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def mix(z: np.ndarray) -> np.ndarray:
     """splitmix64's finaliser on uint64, elementwise."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    mixed: np.ndarray = z ^ (z >> np.uint64(31))
+    return mixed
 
 
 def words(seed: int, k: int, first: int, count: int) -> np.ndarray:

@@ -125,7 +125,7 @@ _ALIASES |= {"acos": "arccos", "atan": "arctan"}
 
 
 def kind(expression: Expression) -> str:
-    """"real" or "bool"."""
+    """ "real" or "bool"."""
     return OPERATORS[expression.operator].gives if isinstance(expression, Apply) else "real"
 
 
@@ -295,7 +295,11 @@ def source(expression: Expression, rename: Mapping[str, str]) -> str:
         return rename[expression.name]
     parts = [source(argument, rename) for argument in expression.arguments]
     first = expression.arguments[0] if expression.arguments else None
-    if isinstance(first, Apply) and first.operator == expression.operator and first.operator in "+*":
+    if (
+        isinstance(first, Apply)
+        and first.operator == expression.operator
+        and first.operator in "+*"
+    ):
         parts[0] = parts[0][1:-1]  # a long sum must not nest deeper than Python's parser takes
     return OPERATORS[expression.operator].code.format(*parts)
 

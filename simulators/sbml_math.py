@@ -131,14 +131,14 @@ class Translator:
             raise InputError(f"formulas and function calls nested deeper than {LEVELS} levels")
         kind = _kinds().get(node.getType(), "unknown")
         if kind == "name":
-            return self._name(node.getName(), scope)
+            return self._name(node.getName() or "", scope)
         if kind in _CONSTANTS:
             return _CONSTANTS[kind]
         if kind in _NUMBERS:
             return _number(node.getValue())
         parts = [self._read(part, scope, calls, depth + 1) for part in _arguments(node)]
         if kind == "function":
-            return self._call(node.getName(), parts, calls, depth)
+            return self._call(node.getName() or "", parts, calls, depth)
         return _combine(kind, parts)
 
     def _name(self, name: str, scope: Mapping[str, Expression]) -> Expression:
@@ -156,7 +156,8 @@ class Translator:
         if name in calls:
             raise InputError(f"function {name!r} calls itself")
         function = self.functions[name]
-        names = [function.getArgument(at).getName() for at in range(function.getNumArguments())]
+        bound = [function.getArgument(at) for at in range(function.getNumArguments())]
+        names = [argument.getName() or "" for argument in bound]
         if len(names) != len(arguments):
             raise InputError(f"{name} takes {len(names)} argument(s), got {len(arguments)}")
         if function.getBody() is None:

@@ -1,7 +1,7 @@
 """Where trajectories start: parameter values and initial states, for any slice of an ensemble.
 
-Species a person names are set as said. The rest follow the network: its own counts, or, where a total
-is conserved, what is left of it (`start="uniform"`: spread uniformly over all ways to do so).
+Species a person names are set as said. The rest follow the network: its own counts, or, where a
+total is conserved, what is left of it (`start="uniform"`: spread uniformly over all ways to do so).
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Start:
             "start": "uniform" if self.uniform else "fixed",
         }
 
-    def _population(self, parameters: Mapping[str, Any], count: int) -> np.ndarray | None:
-        """The conserved total, shape (count,): the population parameter, else the network's own counts."""
+    def _population(self, parameters: Mapping[str, Any], count: int) -> np.ndarray:
+        """The conserved total, shape (count,): the population, else that of the own counts."""
         network = self.network
         if network.population is not None:
             values = np.broadcast_to(parameters[network.population], (count,))
@@ -162,9 +162,7 @@ class Start:
             at = int(np.argmax(left < 0))
             shown = " + ".join(f"{name}={counts[name][at]:g}" for name in named)
             label = self.network.population or "total"
-            raise InputError(
-                f"initial {shown} is more than the population {label}={total[at]:g}"
-            )
+            raise InputError(f"initial {shown} is more than the population {label}={total[at]:g}")
         return left
 
     def _spread(self, left: np.ndarray, first: int, count: int) -> list[np.ndarray]:
@@ -217,7 +215,7 @@ def _gaps(cuts: np.ndarray, slots: np.ndarray) -> np.ndarray:
 
 
 def _simplex(left: np.ndarray, parts: int, seed: int, draw: int, first: int) -> list[np.ndarray]:
-    """Uniform over all ways to write `left` (n,) as `parts` counts: Floyd's sampling of the bars."""
+    """Uniform over all ways to write `left` (n,) as `parts` counts: Floyd's sampling of bars."""
     n, bars = left.size, parts - 1
     slots = left.astype(np.int64) + bars
     chosen = np.empty((n, bars), dtype=np.int64)

@@ -15,20 +15,22 @@ itself, as one of 0.5. A general matrix exponential has errors of 1e-16 of the l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy import sparse
-from scipy.special import gammaln
+from scipy.special import gammaln, pdtrc
 
 from simulators import rates
 from simulators.errors import SimulationError
 from simulators.network import ReactionNetwork
 from simulators.random import words
 
-JUMPS = 100.0  # mean jumps in one series; longer times are split so that weights do not underflow
-SMALLEST = -690.0  # log of the least Poisson weight that can matter in double precision
-CHECK_EVERY = 8
-STRETCH = 30.0  # mean jumps between looks at what leaks
+JUMPS = 300.0  # mean jumps in one series; longer times are split so that weights do not underflow
+SMALLEST = 1e-300  # the least Poisson weight that can matter in double precision
+STRETCH = 50.0  # mean jumps between looks at what leaks
+LAYERS = 4  # of states added at a time where it does
 NEGLIGIBLE = 1e-17
 
 
@@ -65,12 +67,14 @@ class StateSpace:
     def closed(self) -> bool:
         return not self.open.any()
 
-    def close(self, limit: int) -> bool:
-        """Follow all reactions until nothing is new: whether that took at most `limit` states."""
+    def close(self, max_states: int, max_layers: int | None = None) -> bool:
+        """Follow all reactions until nothing is new: whether that stayed within the limits."""
+        layers = 0
         while not self.closed:
             self.expand(np.flatnonzero(self.open))
-            if len(self) > limit:
-                return False
+            layers += 1
+            if len(self) > max_states or layers == max_layers:
+                return self.closed
         return True
 
     def expand(self, which: np.ndarray, layers: int = 1) -> None:
@@ -203,26 +207,35 @@ class Chain:
         parts = max(1, int(np.ceil(jumps / most)))
         return parts, jumps / parts
 
-    def forward(self, probabilities: np.ndarray, duration: float) -> np.ndarray:
+    def forward(
+        self, probabilities: np.ndarray, duration: float, least: float = SMALLEST
+    ) -> np.ndarray:
         """p exp(Q h): the distribution (n,) after a time."""
-        return self._exponential(self._transposed, probabilities, duration)
+        return self._exponential(self._transposed, probabilities, duration, least)
 
     def backward(self, message: np.ndarray, duration: float) -> np.ndarray:
         """exp(Q h) f: the expectation of f (n,) after a time, given the state now."""
-        return self._exponential(self.matrix, message, duration)
+        return self._exponential(self.matrix, message, duration, SMALLEST)
 
-    def powers(self, message: np.ndarray, mean: float) -> tuple[list[np.ndarray], np.ndarray]:
-        """P^k f for k = 0, 1, ..., as many as matter, and Σ_k Poisson(k; mean) P^k f: each (n,)."""
-        terms: list[np.ndarray] = []
-        total = _series(self.matrix, message, mean, terms)
+    def powers(self, message: np.ndarray, mean: float) -> tuple[np.ndarray, np.ndarray]:
+        """P^k f for k = 0, 1, ..., as many as matter, and Σ_k Poisson(k; mean) P^k f.
+
+        Shapes (K, n + 1) and (n,); the last column is zero and stands for all that is outside.
+        """
+        weights = poisson(mean)
+        terms = np.empty((len(weights), len(self) + 1))
+        total, used = _series(*_csr(self.matrix), message, weights, mean, True, terms)
+        terms = terms[:used]
+        terms[:, -1] = 0.0
         return terms, total
 
     def _exponential(
-        self, matrix: sparse.csr_array, vector: np.ndarray, duration: float
+        self, matrix: sparse.csr_array, vector: np.ndarray, duration: float, least: float
     ) -> np.ndarray:
         parts, mean = self.parts(duration)
+        weights, none = poisson(mean, least), np.empty((0, 0))
         for _ in range(parts):
-            vector = _series(matrix, vector, mean)
+            vector, _ = _series(*_csr(matrix), vector, weights, mean, least == SMALLEST, none)
         return vector
 
 
@@ -234,13 +247,16 @@ def project(
     Whenever a stretch of time loses more than its share of the tolerance, the open states that took
     it are followed and the stretch is done again. Growing later only lowers what was lost before.
     """
-    now, elapsed, lost, layers = chances, 0.0, 0.0, 1
+    now, elapsed, lost, layers = chances, 0.0, 0.0, LAYERS
     chain = space.chain()
     while elapsed < duration:
         stretch = min(duration - elapsed, STRETCH / chain.rate if chain.rate else np.inf)
-        after = chain.forward(now, stretch)
         share = 0.5 * tolerance * stretch / duration
-        leak = after[space.open].sum()
+        least = max(1e-3 * share, SMALLEST)
+        after = chain.forward(now, stretch, least)
+        jumps = chain.rate * stretch
+        # the series is cut sooner here, and what is cut off counts as lost
+        leak = after[space.open].sum() + pdtrc(len(poisson(jumps, least)) - 1, jumps)
         if leak > share:
             if len(space) > max_states:
                 _give_up(chain, space, now, duration - elapsed, lost, tolerance, max_states)
@@ -250,7 +266,7 @@ def project(
             chain, layers = space.chain(), 2 * layers
             continue
         now = np.where(space.open, 0.0, after)
-        lost, elapsed, layers = lost + float(leak), elapsed + stretch, 1
+        lost, elapsed, layers = lost + float(leak), elapsed + stretch, LAYERS
     return lost
 
 
@@ -271,31 +287,48 @@ def _give_up(
     )
 
 
-def poisson(mean: float) -> np.ndarray:
-    """Probabilities of 0, 1, ... jumps, as far as double precision goes."""
+def poisson(mean: float, least: float = SMALLEST) -> np.ndarray:
+    """Probabilities of 0, 1, ... jumps, up to the mean and beyond it until they are below `least`."""
     k = np.arange(int(mean + 60.0 * np.sqrt(mean) + 400.0))
     logs = k * np.log(mean) - mean - gammaln(k + 1.0) if mean else np.where(k, -np.inf, 0.0)
-    return np.exp(logs[(logs > SMALLEST) | (k <= mean)])
+    return np.exp(logs[(logs > np.log(least)) | (k <= mean)])
 
 
-def _series(
-    matrix: sparse.csr_array,
-    vector: np.ndarray,
-    mean: float,
-    terms: list[np.ndarray] | None = None,
-) -> np.ndarray:
-    """Σ_k Poisson(k; mean) M^k v, until no entry of the sum changes; `terms` collects M^k v."""
-    total = np.zeros_like(vector)
-    for k, weight in enumerate(poisson(mean)):
-        vector = matrix @ vector if k else vector
-        part = weight * vector
-        total += part
-        if terms is not None:
-            terms.append(vector)
-        # relative to each entry: states that only many jumps reach are waited for
-        if k > mean and k % CHECK_EVERY == 0 and not (part > NEGLIGIBLE * total).any():
-            break
-    return total
+def _series_loop(
+    starts: Any, columns: Any, entries: Any, vector: Any, weights: Any, mean: Any, all_: Any, terms: Any
+) -> Any:
+    """Σ_k weights[k] M^k v for M in CSR form, and how many terms that took.
+
+    With `all_`, terms are added until no entry of the sum changes, relative to itself: states that
+    only many jumps reach are waited for. `terms`, unless empty, receives M^k v.
+    """
+    size = vector.size
+    now, after, total = vector.copy(), np.empty_like(vector), np.zeros_like(vector)
+    for k in range(weights.size):
+        if k > 0:
+            for row in range(size):
+                value = 0.0
+                for at in range(starts[row], starts[row + 1]):
+                    value += entries[at] * now[columns[at]]
+                after[row] = value
+            now, after = after, now
+        if terms.size > 0:
+            terms[k, :size] = now
+        changes = False
+        for row in range(size):
+            part = weights[k] * now[row]
+            total[row] += part
+            changes |= part > NEGLIGIBLE * total[row]
+        if all_ and k > mean and not changes:
+            return total, k + 1
+    return total, weights.size
+
+
+_series = njit(cache=True, nogil=True)(_series_loop)
+
+
+def _csr(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 def _unique_rows(states: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -37,6 +37,7 @@ class Written:
     samples: int
     steps: int
     bytes: int
+    simulating: float
     seconds: float
 
 
@@ -55,22 +56,38 @@ def simulate_to(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Written:
-    """`simulate` into a netCDF file or a Zarr folder, by the ending of `path`, in bounded memory."""
-    target = check_target(path, force)
+    """`simulate` into a netCDF file or Zarr folder, by the ending of `path`, in bounded memory."""
+    check_target(path, force)
     engine = make_engine(network, samples, times, seed, initial, parameters, method, max_events)
+    return write(engine, path, samples, threads=threads, force=force, progress=progress)
+
+
+def write(
+    engine: Engine,
+    path: str | Path,
+    samples: int,
+    *,
+    threads: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Written:
+    """Trajectories 0 .. samples - 1 of an engine into a file."""
+    target = check_target(path, force)
     engine.prepare()
     clock = time.perf_counter()
     with replacing(target) as part:
-        names = _stream(engine, samples, part, target.suffix, threads, progress)
-    seconds = time.perf_counter() - clock
-    return Written(target, names, samples, engine.times.size, _size(target), seconds)
+        names, simulating = _stream(engine, samples, part, target.suffix, threads, progress)
+    total = time.perf_counter() - clock
+    return Written(target, names, samples, engine.times.size, _size(target), simulating, total)
 
 
 def check_target(path: str | Path, force: bool, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """The path, if something may be written there."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:
-        raise InputError(f"cannot write {str(path)!r}: the name must end in {' or '.join(suffixes)}")
+        raise InputError(
+            f"cannot write {str(path)!r}: the name must end in {' or '.join(suffixes)}"
+        )
     if target.suffix == ".zarr":
         try:
             import zarr  # noqa: F401
@@ -102,7 +119,8 @@ def replacing(target: Path) -> Iterator[Path]:
             raise
         free = shutil.disk_usage(target.parent).free
         raise SimulationError(
-            f"cannot write {str(target)!r} ({problem}; {free / 1e6:.0f} MB free there): nothing was changed"
+            f"cannot write {str(target)!r} ({problem}; {free / 1e6:.0f} MB free there): "
+            "nothing was changed"
         ) from problem
     finally:
         _remove(part)
@@ -130,21 +148,31 @@ def _size(path: Path) -> int:
 
 
 def _stream(
-    engine: Engine, samples: int, part: Path, suffix: str, threads: int | None, progress: Progress | None
-) -> tuple[str, ...]:
+    engine: Engine,
+    samples: int,
+    part: Path,
+    suffix: str,
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[tuple[str, ...], float]:
+    """Simulate and write block by block; names written, and the seconds that simulation took."""
     sink: Sink | None = None
     writing: Future[Sink] | None = None
+    names: tuple[str, ...] = ()
+    simulating, clock = 0.0, time.perf_counter()
     with ThreadPoolExecutor(1) as writer:  # compression runs beside the next block
         try:
             for at, block in blocks(engine, samples, threads=threads, progress=progress):
-                if writing is not None:
-                    sink = writing.result()
-                if sink is None:
+                simulating += time.perf_counter() - clock
+                names = tuple(block)
+                if writing is None:
                     types = {name: values.dtype for name, values in block.items()}
                     types |= dataset.known_types(engine)
                     sink = _open(part, suffix, engine, block, types, samples)
+                else:
+                    sink = writing.result()
                 writing = writer.submit(_write, sink, at, block, suffix, engine, samples)
-                names = tuple(block)
+                clock = time.perf_counter()
             if writing is not None:
                 sink = writing.result()
         finally:
@@ -153,9 +181,9 @@ def _stream(
                     sink = writing.result()
             if sink is not None:
                 sink.close()
-        if sink is not None and sink.path != part:
-            os.replace(sink.path, part)
-    return names
+    if sink is not None and sink.path != part:
+        os.replace(sink.path, part)
+    return names, simulating
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -177,9 +205,7 @@ def _open(
     types: dict[str, np.dtype[Any]], samples: int,
 ) -> Sink:  # fmt: skip
     """An empty file with all names, types and attributes in place."""
-    empty = {
-        name: np.empty((0, *values.shape[1:]), types[name]) for name, values in like.items()
-    }
+    empty = {name: np.empty((0, *values.shape[1:]), types[name]) for name, values in like.items()}
     template = dataset.frame(engine, empty, 0, 0)
     return (NetCDF if suffix == ".nc" else Zarr)(path, template, samples)
 
@@ -232,7 +258,12 @@ class NetCDF:
             sizes = rest if name == "time" else _chunks(samples, rest)
             kind = np.dtype(np.int64) if name == "sample" else array.dtype
             variable = self.file.createVariable(
-                name, kind, array.dims, chunksizes=sizes, fill_value=False, **COMPRESSION
+                name,
+                kind,
+                [str(d) for d in array.dims],
+                chunksizes=sizes,
+                fill_value=False,
+                **COMPRESSION,
             )
             variable.setncatts(array.attrs)
         self.file["time"][:] = template["time"].values
@@ -257,7 +288,9 @@ class Zarr:
 
         self.path = path
         self.types = {str(name): array.dtype for name, array in template.data_vars.items()}
-        self.group = zarr.open_group(path, mode="w", zarr_format=3, attributes=dict(template.attrs))
+        self.group: Any = zarr.open_group(
+            path, mode="w", zarr_format=3, attributes=dict(template.attrs)
+        )
         for key, array in template.variables.items():
             name = str(key)
             rest = tuple(template.sizes[d] for d in array.dims if d != "sample")

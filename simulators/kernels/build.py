@@ -1,7 +1,8 @@
 """Generated kernels as cached modules.
 
-A kernel's source is written once to a folder of the user's own, named by its hash, and imported from there:
-numba can then keep the machine code beside it, and only the first run on a machine compiles.
+A kernel's source is written once to a folder of the user's own, named by its hash, and imported
+from there: numba can then keep the machine code beside it, and only the first run on a machine
+compiles.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _folder() -> Path:
 @cache
 def _fingerprint() -> str:
     """numba does not see changes in functions a kernel calls: they are part of its name."""
-    return Path(streams.__file__).read_text(encoding="utf-8") + numba.__version__
+    return Path(streams.__file__).read_text(encoding="utf-8") + str(numba.__version__)
 
 
 def compile_kernel(source: str) -> Callable[..., Any]:
@@ -62,7 +63,8 @@ def compile_kernel(source: str) -> Callable[..., Any]:
         if not (path.is_file() and path.read_text(encoding="utf-8") == text):
             _write(path, text)
         spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
+        if spec is None or spec.loader is None:
+            raise ImportError(f"cannot load the kernel {path}")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         sys.modules[name] = module

@@ -1,7 +1,8 @@
 """Events inside kernels: what has triggered, and carrying it out.
 
-Written as plain functions; `scalar.module` puts their source beside the generated `triggers`, `assign` and
-`touched` of one network, where they are compiled. `rules` has a row (priority, persistent, at trigger).
+Written as plain functions; `scalar.module` puts their source beside the generated `triggers`,
+`assign` and `touched` of one network, where they are compiled. `rules` has a row (priority,
+persistent, at trigger).
 """
 
 # mypy: ignore-errors

@@ -1,9 +1,9 @@
 """The direct method for large networks and for events: dependency graph and a sum tree.
 
-After an event only the rates it affects are computed again (Gibson & Bruck 2000), and the next reaction is
-found by walking down a binary tree of partial sums (Li & Petzold 2006): the cost of an event grows with the
-logarithm of the number of reactions. Tree nodes are re-added from their children, never updated by
-differences, so no rounding error builds up.
+After an event only the rates it affects are computed again (Gibson & Bruck 2000), and the next
+reaction is found by walking down a binary tree of partial sums (Li & Petzold 2006): the cost of an
+event grows with the logarithm of the number of reactions. Tree nodes are re-added from their
+children, never updated by differences, so no rounding error builds up.
 """
 
 # mypy: ignore-errors
@@ -18,8 +18,8 @@ def run(
     counts, initially, rules,
     kinds, leaves, change_at, change_what, change_by, affects_at, affects,
 ):  # fmt: skip
-    """Fill out (V, n, T); see `lanes.source` for the arguments they share."""
-    n, steps, size = out.shape[1], times.size, initial.shape[1]
+    """Fill out (n, V, T); see `lanes.source` for the arguments they share."""
+    n, steps, size = out.shape[0], times.size, initial.shape[1]
     reactions, triggers_n = kinds.size, initially.size
     base = 1
     while base < reactions:
@@ -64,7 +64,7 @@ def run(
             upto = min(after, halt)
             while k < steps and times[k] < upto:
                 for v in range(size):
-                    out[v, i, k] = w[v]
+                    out[i, v, k] = w[v]
                 k += 1
             if k == steps:
                 break

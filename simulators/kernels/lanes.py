@@ -1,10 +1,11 @@
 """Gillespie's direct method (1977), many trajectories at once in the lanes of vector registers.
 
-One pass of the inner loop advances every lane by one event: two xoshiro256++ draws, all rates, the waiting
-time and a branchless choice of reaction, written out straight-line for the network so that LLVM turns the
-loop into vector code. Lanes do not wait for each other: each has its own clock, records its state when the
-clock passes a grid time, and takes up the next trajectory when it has finished one. The random stream and
-the arithmetic belong to the trajectory, so neither the lane, the chunk nor the thread changes a result.
+One pass of the inner loop advances every lane by one event: two xoshiro256++ draws, all rates, the
+waiting time and a branchless choice of reaction, written out straight-line for the network so that
+LLVM turns the loop into vector code. Lanes do not wait for each other: each has its own clock,
+records its state when the clock passes a grid time, and takes up the next trajectory when it has
+finished one. The random stream and the arithmetic belong to the trajectory, so neither the lane,
+the chunk nor the thread changes a result.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PATIENCE = 4096  # passes between two looks at the event budget and the stop fla
 def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bool) -> str:
     """Kernel source. `varying`: constants that differ between trajectories, kept per lane.
 
-    run(seed, first, initial (n, V), constants (1 or n, C), times (T,), out (V, n, T), report, where,
+    run(seed, first, initial (n, V), constants (1 or n, C), times (T,), out (n, V, T), report, where,
     limit, stop) fills `out`; on trouble it writes a code and a trajectory to `report`, time and state
     to `where`, and returns early.
     """
@@ -42,10 +43,13 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     flag = rows + len(place)
     checks = _checks(program, new, total, flag) if checked else []
 
-    fill = [f"f[{row}, l] = constants[q if constants.shape[0] > 1 else 0, {c}]" for c, row in place.items()]
+    fill = [
+        f"f[{row}, l] = constants[q if constants.shape[0] > 1 else 0, {c}]"
+        for c, row in place.items()
+    ]
     fill += [f"f[{new + v}, l] = initial[q, {v}]" for v in range(count)]
     fill += [f"f[{old + v}, l] = initial[q, {v}]" for v in range(count)]
-    record = [f"out[{v}, i, k] = f[{old + v}, l]" for v in range(count)]
+    record = [f"out[i, {v}, k] = f[{old + v}, l]" for v in range(count)]
     tell = [f"where[{v + 1}] = f[{old + v}, l]" for v in range(count)]
 
     trouble = ["report[1] = first + who[l]", "where[0] = f[0, l]", *tell, "return"]
@@ -57,10 +61,10 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     def block(lines: list[str], indent: int) -> str:
         return ("\n" + " " * indent).join(lines) if lines else "pass"
 
-    return f'''
+    return f"""
 @njit(nogil=True, error_model="numpy", cache=True)
 def run(seed, first, initial, constants, times, out, report, where, limit, stop):
-    n = out.shape[1]
+    n = out.shape[0]
     steps = times.size
     {block([f"c{c} = constants[0, {c}]" for c in fixed], 4)}
     f = np.zeros(({flag + 1}, {lanes}))
@@ -147,7 +151,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
                 if stop[0]:
                     return
         {block(tell_bad, 8)}
-'''
+"""
 
 
 def _move(program: Program, variable: int) -> str:
@@ -173,4 +177,8 @@ def _checks(program: Program, new: int, total: str, flag: int) -> list[str]:
     shrinking = {v for change in program.changes for v, by in change.items() if by < 0}
     # with a total of zero nothing fires, whatever the branchless choice wrote
     tests += [f"((f[{new + v}, l] >= 0.0) | ({total} <= 0.0))" for v in sorted(shrinking)]
-    return [f"good = {' & '.join(tests)}", f"f[{flag}, l] = 0.0 if good else 1.0", "hit |= not good"]
+    return [
+        f"good = {' & '.join(tests)}",
+        f"f[{flag}, l] = 0.0 if good else 1.0",
+        "hit |= not good",
+    ]

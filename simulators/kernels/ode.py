@@ -1,4 +1,4 @@
-"""The mean field: dx/dt = Σ_j ν_j a_j(x, t), by Dormand and Prince's 5(4) pair with adaptive steps."""
+"""The mean field dx/dt = Σ_j ν_j a_j(x, t), by Dormand and Prince's 5(4) pair."""
 
 # mypy: ignore-errors
 # ruff: noqa: F821
@@ -13,8 +13,8 @@ def run(
     kinds, leaves, change_at, change_what, change_by, affects_at, affects,
     nodes, stages, fifth, error_weights, tolerance,
 ):  # fmt: skip
-    """Fill out (V, n, T). `nodes` (7,), `stages` (7, 7), `fifth`, `error_weights` (7,): the tableau."""
-    n, steps, size = out.shape[1], times.size, initial.shape[1]
+    """Fill out (n, V, T). The tableau: nodes (7,), stages (7, 7), fifth and error_weights (7,)."""
+    n, steps, size = out.shape[0], times.size, initial.shape[1]
     reactions, triggers_n = kinds.size, initially.size
     w = np.empty(size + constants.shape[1])
     x = np.empty(size)
@@ -38,7 +38,7 @@ def run(
         while trouble == 0:
             while k < steps and t >= times[k]:
                 for v in range(size):
-                    out[v, i, k] = w[v]
+                    out[i, v, k] = w[v]
                 k += 1
             if k == steps:
                 break

@@ -1,8 +1,8 @@
 """From a network to what kernels compile: rates over state variables and hoisted constants.
 
-Everything that does not change during a trajectory (products and quotients of parameters, above all) is
-gathered into constants `#0, #1, ...`, evaluated once by numpy and passed to the kernel. The kernel's
-source then depends on the structure of the network alone, not on its parameter values.
+Everything that does not change during a trajectory (products and quotients of parameters, above
+all) is gathered into constants `#0, #1, ...`, evaluated once by numpy and passed to the kernel. The
+kernel's source then depends on the structure of the network alone, not on its parameter values.
 """
 
 from __future__ import annotations
@@ -144,7 +144,10 @@ class _Hoist:
 
 
 def lower(
-    network: ReactionNetwork, laws: Sequence[Expression], fixed: Mapping[str, float], *,
+    network: ReactionNetwork,
+    laws: Sequence[Expression],
+    fixed: Mapping[str, float],
+    *,
     smooth_time: bool = False,
 ) -> Program:
     """Program for these rate laws; `fixed` are the parameters with one value for all trajectories.
@@ -219,8 +222,8 @@ def _switch(
     if smooth:
         return expression
     raise InputError(
-        f"{where} changes continuously with time ({expression}): the exact and tau methods take time "
-        "only in comparisons such as piecewise(a, time < 10, b); use method 'ode' for the rest"
+        f"{where} changes continuously with time ({expression}): methods 'direct' and 'tau' take "
+        "time only in comparisons, as in piecewise(a, time < 10, b); method 'ode' takes the rest"
     )
 
 

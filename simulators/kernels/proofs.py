@@ -1,6 +1,7 @@
 """What can be proved about a rate before running: it is never negative, and it stops in time.
 
-A kernel whose rates are all proved leaves out its checks; the others test every rate at every event.
+A kernel whose rates are all proved leaves out its checks; the others test every rate at every
+event.
 """
 
 from __future__ import annotations
@@ -33,14 +34,19 @@ def proved(program: Program, constants: np.ndarray) -> bool:
 
 
 def sign(expression: Expression, signs: Mapping[str, int]) -> int:
-    """POSITIVE, NON_NEGATIVE or UNKNOWN for whole non-negative variables; UNKNOWN if it may not be finite."""
+    """What is known for whole variables >= 0; UNKNOWN also when it may not be finite."""
     if isinstance(expression, Number):
-        return POSITIVE if expression.value > 0 else NON_NEGATIVE if expression.value == 0 else UNKNOWN
+        return (
+            POSITIVE if expression.value > 0 else NON_NEGATIVE if expression.value == 0 else UNKNOWN
+        )
     if isinstance(expression, Name):
         return signs.get(expression.name, UNKNOWN)
     parts = expression.arguments
     if expression.operator == "*":
-        return min((sign(part, signs) for part in _without_falling(_factors(expression))), default=NON_NEGATIVE)
+        return min(
+            (sign(part, signs) for part in _without_falling(_factors(expression))),
+            default=NON_NEGATIVE,
+        )
     if expression.operator == "/":
         return sign(parts[0], signs) if sign(parts[1], signs) == POSITIVE else UNKNOWN
     if expression.operator == "+":

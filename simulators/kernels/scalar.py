@@ -1,8 +1,8 @@
 """What the one-trajectory-at-a-time kernels share: rate tables, switching times and events.
 
-Rates are compiled by shape. `k1*A*B` and `k2*C*D` are one template with different leaves, so a network of
-hundreds of reactions needs only as much code as it has kinds of rate law, and the rest is index tables.
-`w` is the vector of variables followed by constants, shape (V + C,).
+Rates are compiled by shape. `k1*A*B` and `k2*C*D` are one template with different leaves, so a
+network of hundreds of reactions needs only as much code as it has kinds of rate law, and the rest
+is index tables. `w` is the vector of variables followed by constants, shape (V + C,).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ CACHED = '@njit(nogil=True, error_model="numpy", cache=True)\n'
 class Tables:
     """Index tables of a network, all int64.
 
-    `kinds` (M,) and `leaves` (M, most) say which template each rate is and where its leaves stand in w;
-    rows `change_at[j]:change_at[j+1]` of `change_what`, `change_by` are the changes of reaction j, and
-    rows of `affects` under `affects_at` the reactions whose rates it changes.
+    `kinds` (M,) and `leaves` (M, most): which template each rate is, and where its leaves are in w.
+    Entries change_at[j]:change_at[j+1] of `change_what`, `change_by`: what reaction j changes;
+    of `affects`, under `affects_at`: the reactions whose rates it changes.
     """
 
     kinds: np.ndarray
@@ -107,7 +107,7 @@ def _stop_source(program: Program, place: Mapping[str, int]) -> str:
 
 
 def _event_source(program: Program, place: Mapping[str, int]) -> str:
-    """triggers(t, w, now) evaluates all triggers; assign(e, t, w, new) the new values of event e."""
+    """triggers(t, w, now) evaluates triggers; assign(e, t, w, new) the new values of event e."""
     rename = _rename(place)
     ask = ["def triggers(t, w, now):"]
     ask += [f"    now[{e}] = {rates.source(x, rename)}" for e, x in enumerate(program.triggers)]

@@ -1,7 +1,7 @@
 """Random numbers inside kernels: a xoshiro256++ stream per trajectory (Blackman & Vigna 2021).
 
-Every function is plain IEEE arithmetic without fused or reassociated operations, so that a trajectory is
-the same bit for bit in a vector lane, in scalar code, and on another machine.
+Every function is plain IEEE arithmetic without fused or reassociated operations, so that a
+trajectory is the same bit for bit in a vector lane, in scalar code, and on another machine.
 """
 
 import numpy as np

@@ -1,10 +1,11 @@
 """Adaptive tau-leaping (Cao, Gillespie & Petzold, J. Chem. Phys. 124, 2006) for large populations.
 
-A leap is as long as keeps every rate's expected change and spread within `epsilon` of itself. Reactions
-that could use up a reactant within ten firings are critical: at most one of them fires in a leap. Where a
-leap would hold only a few events, single exact events are taken instead. Rates are taken at the expected
-middle of a leap (Gillespie 2001), which removes most of the bias of taking them at its start. Leaps end on
-the time grid and on switching times, so recorded states are states of the process, not interpolations.
+A leap is as long as keeps every rate's expected change and spread within `epsilon` of itself.
+Reactions that could use up a reactant within ten firings are critical: at most one of them fires in
+a leap. Where a leap would hold only a few events, single exact events are taken instead. Rates are
+taken at the expected middle of a leap (Gillespie 2001), which removes most of the bias of taking
+them at its start. Leaps end on the time grid and on switching times, so recorded states are states
+of the process, not interpolations.
 """
 
 # mypy: ignore-errors
@@ -20,8 +21,8 @@ def run(
     kinds, leaves, change_at, change_what, change_by, affects_at, affects,
     orders, epsilon,
 ):  # fmt: skip
-    """Fill out (V, n, T). `orders` (V, 2): highest order a species reacts in, and with how many of its own."""
-    n, steps, size = out.shape[1], times.size, initial.shape[1]
+    """Fill out (n, V, T). `orders` (V, 2): the highest order of a species, its own share of it."""
+    n, steps, size = out.shape[0], times.size, initial.shape[1]
     reactions, triggers_n = kinds.size, initially.size
     w = np.empty(size + constants.shape[1])
     before = np.empty(size)
@@ -51,7 +52,7 @@ def run(
         while trouble == 0:
             while k < steps and t >= times[k]:
                 for v in range(size):
-                    out[v, i, k] = w[v]
+                    out[i, v, k] = w[v]
                 k += 1
             if k == steps:
                 break
