@@ -239,13 +239,8 @@ def leaping(label: str, network: ReactionNetwork, n: int) -> list[Leap]:
     for name in network.species:
         tau, exact = (runs[method][1][name].values[:, 1:].astype(float) for method in runs)
         mean, noise, sd, sd_noise = _compare(tau, exact)
-        relative = (
-            mean / noise,
-            100 * mean / exact.mean(0),
-            sd / sd_noise,
-            100 * sd / exact.std(0),
-        )
-        rms = (float(np.sqrt(np.mean(value**2))) for value in relative)
+        bias = (mean / noise, 100 * mean / exact.mean(0), sd / sd_noise, 100 * sd / exact.std(0))
+        rms = (float(np.sqrt(np.mean(value**2))) for value in bias)
         found.append(Leap(label, name, speedup, *rms))
     return found
 
@@ -328,9 +323,15 @@ def speed_table(rows: list[Row]) -> tuple[list[str], Rows]:
 def leap_table(leaps: list[Leap]) -> tuple[list[str], Rows]:
     head = ["network", "species", "tau / direct", "mean, se", "mean, %", "sd, se", "sd, %"]
     return head, [
-        [leap.label, leap.species, f"{leap.speedup:.1f}×"]
-        + [f"{leap.mean_errors:.1f}", f"{leap.mean_percent:.2f}"]
-        + [f"{leap.sd_errors:.1f}", f"{leap.sd_percent:.2f}"]
+        [
+            leap.label,
+            leap.species,
+            f"{leap.speedup:.1f}×",
+            f"{leap.mean_errors:.1f}",
+            f"{leap.mean_percent:.2f}",
+            f"{leap.sd_errors:.1f}",
+            f"{leap.sd_percent:.2f}",
+        ]
         for leap in leaps
     ]
 
@@ -403,7 +404,7 @@ def main() -> int:
         f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; "
         f"C is gcc {' '.join(FLAGS)}.",
         "Trajectories per CPU second on one thread, best of three. "
-        f"`agree`: largest difference of a mean at the last time, in standard errors.",
+        "`agree`: largest difference of a mean at the last time, in standard errors.",
         *(f"No figure for {reason}." for reason in reasons(rows)),
     ]
     for title, (head, body) in sections.items():

@@ -20,7 +20,7 @@ from simulators.rates import Expression, Name, Number, apply
 from simulators.sbml_document import library
 
 NODES = 20_000  # largest expression, with functions and rules written out
-TOTAL = 500_000  # the same for all expressions of a model together
+TOTAL = 200_000  # the same for all expressions of a model together
 LEVELS = 200  # deepest nesting of formulas and function calls: three frames each, of Python's 1000
 _CHAIN = 100  # longest sum kept as a chain; longer ones are halved, which keeps them shallow
 

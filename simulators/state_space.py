@@ -31,7 +31,7 @@ JUMPS = 300.0  # mean jumps in one series; longer times are split so that weight
 SMALLEST = 1e-300  # the least Poisson weight that can matter in double precision
 STRETCH = 50.0  # mean jumps between looks at what leaks
 LAYERS = 4  # of states added at a time where it does
-NEGLIGIBLE = 1e-17
+NEGLIGIBLE, CHECK_EVERY = 1e-17, 4
 
 
 class StateSpace:
@@ -259,7 +259,12 @@ def project(
         leak = after[space.open].sum() + pdtrc(len(poisson(jumps, least)) - 1, jumps)
         if leak > share:
             if len(space) > max_states:
-                _give_up(chain, space, now, duration - elapsed, lost, tolerance, max_states)
+                raise SimulationError(
+                    f"{space.network.name!r} needs more than max_states={max_states:,} states: the "
+                    f"truncation error has reached {lost + leak:.2g} by {elapsed + stretch:.3g} of "
+                    f"{duration:g} time units, the tolerance is {tolerance:.2g}. Raise either, "
+                    "shorten the time grid, or use rejection"
+                )
             took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
             space.expand(took, layers)
             now = np.pad(now, (0, len(space) - len(now)))
@@ -268,23 +273,6 @@ def project(
         now = np.where(space.open, 0.0, after)
         lost, elapsed, layers = lost + float(leak), elapsed + stretch, LAYERS
     return lost
-
-
-def _give_up(
-    chain: Chain,
-    space: StateSpace,
-    now: np.ndarray,
-    remaining: float,
-    lost: float,
-    tolerance: float,
-    max_states: int,
-) -> None:
-    reached = lost + float(chain.forward(now, remaining)[space.open].sum())
-    raise SimulationError(
-        f"{space.network.name!r} needs more than max_states={max_states:,} states: the truncation "
-        f"error reached is {reached:.2g}, the tolerance {tolerance:.2g}. Raise either, shorten the "
-        "time grid, or use rejection"
-    )
 
 
 def poisson(mean: float, least: float = SMALLEST) -> np.ndarray:
@@ -314,13 +302,15 @@ def _series_loop(
             now, after = after, now
         if terms.size > 0:
             terms[k, :size] = now
-        changes = False
+        weight = weights[k]
         for row in range(size):
-            part = weights[k] * now[row]
-            total[row] += part
-            changes |= part > NEGLIGIBLE * total[row]
-        if all_ and k > mean and not changes:
-            return total, k + 1
+            total[row] += weight * now[row]
+        if all_ and k > mean and k % CHECK_EVERY == 0:
+            row = 0
+            while row < size and weight * now[row] <= NEGLIGIBLE * total[row]:
+                row += 1
+            if row == size:
+                return total, k + 1
     return total, weights.size
 
 

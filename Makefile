@@ -1,0 +1,48 @@
+# Everything a person needs from a fresh clone: make demo, make test, make bench.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test lint bench lock clean
+
+help:
+	@echo "make demo   set up, simulate an epidemic and draw it"
+	@echo "make test   set up, then lint, types, import contract and tests"
+	@echo "make bench  set up with the peers, then measure ours against them"
+	@echo "make clean  remove the environment and everything made"
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $@
+
+install: $(STAMP)
+
+demo: $(STAMP)
+	mkdir -p demo
+	$(BIN)/surrogate simulate esirs --initial S=95,I=5 -o demo/trajectories.nc --force
+	$(BIN)/surrogate plot demo/trajectories.nc --force
+	@echo "look at demo/trajectories.png"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,bench]'
+	$(BIN)/python -m benchmarks.simulator --save
+
+# pins everything that an install of this checkout brings in, the peers included
+lock: $(STAMP)
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+
+clean:
+	rm -rf $(VENV) demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
