@@ -20,7 +20,6 @@ from simulators.start import Start
 METHODS = ("direct", "tau", "ode")
 KERNELS = ("lanes", "graph", "tau", "ode")
 MOST_IN_LANES = 48  # reactions; beyond, the dependency graph is faster and quicker to compile
-LARGEST = 2.0**53  # counts are exact in a float64 up to here
 EPSILON = 0.03
 TOLERANCE = 1e-7
 
@@ -92,8 +91,6 @@ class Engine:
         report, where = self._run(first, initial, self._constants(first, count), out)
         if report[0]:
             raise self._trouble(int(report[0]), int(report[1]), where)
-        if not self.stop[0]:
-            self._check_size(first, out)
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -167,16 +164,6 @@ class Engine:
                     f"{self.method!r} would miss between its steps: use method 'direct'"
                 )
 
-    def _check_size(self, first: int, out: np.ndarray) -> None:
-        counts = out[:, : self.program.species]
-        if self.method != "ode" and counts.size and counts.max() > LARGEST:
-            i, v, _ = np.unravel_index(int(counts.argmax()), counts.shape)
-            raise SimulationError(
-                f"{self.program.variables[v]} grew to {counts.max():.3g} in trajectory "
-                f"{first + int(i)}, past the largest exact whole number (2^53): "
-                "shorten the time grid or check the rates"
-            )
-
     def _trouble(self, code: int, trajectory: int, where: np.ndarray) -> SimulationError:
         state = dict(zip(self.program.variables, where[1:], strict=True))
         shown = ", ".join(f"{name}={value:.12g}" for name, value in state.items())
@@ -184,6 +171,8 @@ class Engine:
         if code == codes.BAD_RATE:
             return self._bad_rate(trajectory, where[0], state, place)
         reasons = {
+            codes.TOO_LARGE: f"a count grew past 2^53, the largest exact whole number, {place}: "
+            "shorten the time grid or check the rates",
             codes.TOO_MANY_EVENTS: f"more than max_events={self.max_events:,} events {place}: "
             "shorten the time grid, use method 'tau', or raise the budget",
             codes.EVENT_LOOP: f"events keep triggering each other {place}",

@@ -35,7 +35,8 @@ from simulators.state_space import JUMPS, Chain, StateSpace, poisson, project
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
-TRIAL = (20_000, 500)  # states and layers before giving up hope that a space closes
+EXACT = 100_000  # closed spaces up to this size are kept whole, larger ones projected
+TRIAL = (20_000, 500)  # states and layers before giving up hope that an unbounded space closes
 BLOCK = 100_000  # trajectories drawn together
 LARGE = 2e7  # numbers to hold at a time when drawing, more or less
 OWN_WORD = 1_000_000  # so that draws share nothing with simulations of the same seed
@@ -70,8 +71,8 @@ class MasterEquation:
         self.parameters: dict[str, float] = start.parameters(0, 1)
         space = StateSpace(network, self.parameters, states)
         self.truncation_error = 0.0
-        limits = (max_states, None) if _bounded(network) else (min(TRIAL[0], max_states), TRIAL[1])
-        if not space.close(*limits):
+        most, layers = (EXACT, None) if _bounded(network) else TRIAL
+        if not space.close(min(most, max_states), layers):
             space = StateSpace(network, self.parameters, states)
             self.truncation_error = project(
                 space, chances, float(np.ptp(self.times)), tolerance, max_states

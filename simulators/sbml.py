@@ -155,7 +155,7 @@ class _Reactions:
 def _subtracts(law: Expression, net: AbstractSet[str]) -> bool:
     """Whether a term of the law is subtracted, so that it is a difference of two rates.
 
-    Subtracting a plain number, as in P*(P - 1), is not: it counts pairs. `net`: rules that subtract.
+    Subtracting a plain number does not count: P*(P - 1) is about pairs. `net`: rules that subtract.
     """
     if isinstance(law, Number):
         return law.value < 0

@@ -1,4 +1,4 @@
-"""An SBML file as a libsbml document; what could hurt libsbml, or be misread by it, is refused first.
+"""An SBML file as a libsbml document; what would crash libsbml, or be misread, is refused first.
 
 libsbml recurses over nested elements, folds a long sum into a deep tree and reads the number `1,5`
 as 1. So a file is first walked by expat, which does not recurse, and only then handed over.
@@ -53,12 +53,10 @@ def read_document(path: str | PathLike[str]) -> Any:
         raise InputError("not an SBML file: it is not UTF-8 text") from None
     _Guard().check(data)
     document = libsbml.readSBMLFromString(text)
-    errors = [document.getError(at) for at in range(min(document.getNumErrors(), 1000))]
-    errors = [e for e in errors if e.isError() or e.isFatal() or e.isSystem() or e.isInternal()]
-    if errors:
-        message = " ".join(errors[0].getMessage().split())
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise InputError(f"line {errors[0].getLine()}: {message}{more}")
+    found = (document.getError(at) for at in range(document.getNumErrors()))
+    error = next((e for e in found if not (e.isWarning() or e.isInfo())), None)
+    if error is not None:
+        raise InputError(f"line {error.getLine()}: {' '.join(error.getMessage().split())}")
     if document.getModel() is None:
         raise InputError("the file holds no SBML model")
     return document

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-MOST = 10_000  # events at one instant
-
 
 def collect(t, w, now, was, pending, new, rules):
     """Mark events whose trigger has just turned true; drop those that lost theirs."""
@@ -33,8 +31,8 @@ def settle(t, w, counts, now, was, pending, new, rules):
     of w are species and stay whole.
     """
     done = 0
-    collect(t, w, now, was, pending, new, rules)
-    while True:
+    while done <= 10000:
+        collect(t, w, now, was, pending, new, rules)
         best = -1
         for e in range(now.size):
             if pending[e] and (best < 0 or rules[e, 0] > rules[best, 0]):
@@ -54,6 +52,4 @@ def settle(t, w, counts, now, was, pending, new, rules):
                     value = whole
                 w[v] = value
         done += 1
-        if done > 10000:
-            return -4
-        collect(t, w, now, was, pending, new, rules)
+    return -4

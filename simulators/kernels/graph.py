@@ -41,22 +41,33 @@ def run(
         k = 0
         fired = 0
         trouble = 0
-        if triggers_n > 0:
-            trouble = max(0, -settle(t, w, counts, now, was, pending, new, rules))
-        refill = True
-        while trouble == 0:
-            if refill:
+        last = -1  # the reaction that fired last; -1 makes all rates anew
+        while True:
+            if triggers_n > 0:
+                done = settle(t, w, counts, now, was, pending, new, rules)
+                if done < 0:
+                    trouble = -done
+                    break
+                if done > 0:
+                    last = -1
+            if last < 0:
                 for j in range(reactions):
                     tree[base + j] = rate(j, t, w, kinds, leaves)
                     if not tree[base + j] >= 0.0:
                         trouble = 1
                 for node in range(base - 1, 0, -1):
                     tree[node] = tree[2 * node] + tree[2 * node + 1]
-                refill = False
-                if trouble > 0:
-                    break
+            else:
+                for at in range(affects_at[last], affects_at[last + 1]):
+                    node = base + affects[at]
+                    tree[node] = rate(affects[at], t, w, kinds, leaves)
+                    if not tree[node] >= 0.0:
+                        trouble = 1
+                    while node > 1:
+                        node //= 2
+                        tree[node] = tree[2 * node] + tree[2 * node + 1]
             total = tree[1]
-            if not total < np.inf:
+            if trouble > 0 or not total < np.inf:
                 trouble = 1
                 break
             after = t + exponential(next_bits(stream, 0)) / total
@@ -71,46 +82,30 @@ def run(
             t = upto
             if halt <= after:
                 # the clock has no memory: drop the drawn time and go on from the switching time
-                refill = True
-            else:
-                left = unit(next_bits(stream, 0)) * total
-                node = 1
-                while node < base:
-                    node *= 2
-                    if left >= tree[node] and tree[node + 1] > 0.0:
-                        left -= tree[node]
-                        node += 1
-                j = node - base
-                for at in range(change_at[j], change_at[j + 1]):
-                    w[change_what[at]] += change_by[at]
-                    if w[change_what[at]] < 0.0:
-                        trouble = 1
-                if trouble > 0:
-                    for at in range(change_at[j], change_at[j + 1]):
-                        w[change_what[at]] -= change_by[at]
-                    break
-                fired += 1
-            if triggers_n > 0:
-                done = settle(t, w, counts, now, was, pending, new, rules)
-                if done != 0:
-                    refill = True
-                    trouble = max(0, -done)
-            if not refill:
-                for at in range(affects_at[j], affects_at[j + 1]):
-                    changed = affects[at]
-                    value = rate(changed, t, w, kinds, leaves)
-                    if not value >= 0.0:
-                        trouble = 1
-                    node = base + changed
-                    tree[node] = value
-                    while node > 1:
-                        node //= 2
-                        tree[node] = tree[2 * node] + tree[2 * node + 1]
+                last = -1
+                continue
+            left = unit(next_bits(stream, 0)) * total
+            node = 1
+            while node < base:
+                node *= 2
+                if left >= tree[node] and tree[node + 1] > 0.0:
+                    left -= tree[node]
+                    node += 1
+            last = node - base
+            for at in range(change_at[last], change_at[last + 1]):
+                if w[change_what[at]] + change_by[at] < 0.0:
+                    trouble = 1
+            if trouble > 0:
+                break
+            for at in range(change_at[last], change_at[last + 1]):
+                w[change_what[at]] += change_by[at]
+            fired += 1
             if fired % 1024 == 0:
                 if stop[0]:
                     return
                 if fired > limit:
                     trouble = 3
+                    break
         if trouble > 0:
             report[0] = trouble
             report[1] = first + i

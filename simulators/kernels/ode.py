@@ -32,10 +32,13 @@ def run(
         k = 0
         rounds = 0
         trouble = 0
-        if triggers_n > 0:
-            trouble = max(0, -settle(t, w, 0, now, was, pending, new, rules))
+        halt = t
         h = 1e-3 * (times[-1] - times[0])
         while trouble == 0:
+            if triggers_n > 0 and t == halt:
+                trouble = max(0, -settle(t, w, 0, now, was, pending, new, rules))
+                if trouble > 0:
+                    break
             while k < steps and t >= times[k]:
                 for v in range(size):
                     out[i, v, k] = w[v]
@@ -74,8 +77,6 @@ def run(
                     worst = np.inf
             if worst <= 1.0:
                 t = bound if clipped else t + step
-                if triggers_n > 0 and t == halt:
-                    trouble = max(0, -settle(t, w, 0, now, was, pending, new, rules))
                 factor = 5.0 if worst < 1e-4 else min(5.0, 0.9 * worst**-0.2)
                 h = max(h, step * factor) if clipped else step * factor
             else:

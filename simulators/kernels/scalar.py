@@ -19,7 +19,10 @@ from simulators.kernels import events
 from simulators.kernels.program import Program
 from simulators.rates import Apply, Expression, Name
 
-DECORATOR = '@njit(nogil=True, error_model="numpy")\n'
+# helpers are only called from compiled code: without Python wrappers they compile sooner
+DECORATOR = (
+    '@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)\n'
+)
 CACHED = '@njit(nogil=True, error_model="numpy", cache=True)\n'
 
 

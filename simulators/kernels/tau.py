@@ -47,9 +47,12 @@ def run(
         rounds = 0
         exact = 0  # single events still to take before the next try at a leap
         trouble = 0
-        if triggers_n > 0:
-            trouble = max(0, -settle(t, w, counts, now, was, pending, new, rules))
+        halt = t
         while trouble == 0:
+            if triggers_n > 0 and t == halt:
+                trouble = max(0, -settle(t, w, counts, now, was, pending, new, rules))
+                if trouble > 0:
+                    break
             while k < steps and t >= times[k]:
                 for v in range(size):
                     out[i, v, k] = w[v]
@@ -163,8 +166,9 @@ def run(
                         break
                     w[:size] = before
                     leap = step / 2.0
-            if triggers_n > 0 and t == halt:
-                trouble = max(trouble, -settle(t, w, counts, now, was, pending, new, rules))
+            for v in range(counts):
+                if w[v] > 9007199254740992.0:
+                    trouble = 2
             rounds += 1
             if rounds % 1024 == 0:
                 if stop[0]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import libsbml
+from importlib import import_module
+from typing import Any
+
+libsbml: Any = import_module("libsbml")  # it has no type annotations
 
 SPACES = {
     (1, 2): "http://www.sbml.org/sbml/level1",
@@ -99,9 +102,7 @@ def event(
         for k, v in assignments.items()
     )
     deeds = f"<listOfEventAssignments>{deeds}</listOfEventAssignments>" if deeds else ""
-    return (
-        f"<event {attributes}><trigger {flags}>{math(trigger)}</trigger>{more}{deeds}</event>"
-    )
+    return f"<event {attributes}><trigger {flags}>{math(trigger)}</trigger>{more}{deeds}</event>"
 
 
 DEATH = reaction("X", reactants=reference("X"))
@@ -112,9 +113,7 @@ def document(
 ) -> str:
     """A whole file: by default 10 X in Cell (size 2) that die at rate X."""
     parts = {"compartments": CELL, "species": species("X"), "reactions": DEATH} | parts
-    inside = "".join(
-        f"<{tag}>{parts[key]}</{tag}>" for key, tag in LISTS.items() if parts.get(key)
-    )
+    inside = "".join(f"<{tag}>{parts[key]}</{tag}>" for key, tag in LISTS.items() if parts.get(key))
     inside = parts.get("notes", "") + inside
     space = SPACES[level, version]
     return (

@@ -137,23 +137,25 @@ def test_an_event_that_assigns_a_species_breaks_its_laws() -> None:
 def test_laws_of_moieties() -> None:
     changes = [{"E": -1, "S": -1, "ES": 1}, {"E": 1, "ES": -1, "P": 1}]
     laws = conservation_laws(("E", "S", "ES", "P"), changes)
-    assert {str(law) for law in laws} == {"E + ES", "S + ES + P"} or len(laws) == 2
+    assert len(laws) == 2
     for law in laws:
         for change in changes:
             assert sum(w * change.get(name, 0) for name, w in law.coefficients.items()) == 0
 
 
 @given(
-    st.lists(
-        st.dictionaries(st.sampled_from("ABCDE"), st.integers(-3, 3), max_size=5), max_size=6
-    )
+    st.lists(st.dictionaries(st.sampled_from("ABCDE"), st.integers(-3, 3), max_size=5), max_size=6)
 )
 def test_laws_are_a_basis_of_what_is_conserved(changes: list[dict[str, int]]) -> None:
     import numpy as np
 
     laws = conservation_laws(tuple("ABCDE"), changes)
-    matrix = np.array([[change.get(name, 0) for name in "ABCDE"] for change in changes] or [[0] * 5])
-    vectors = np.array([[law.coefficients.get(n, 0) for n in "ABCDE"] for law in laws]).reshape(-1, 5)
+    matrix = np.array(
+        [[change.get(name, 0) for name in "ABCDE"] for change in changes] or [[0] * 5]
+    )
+    vectors = np.array([[law.coefficients.get(n, 0) for n in "ABCDE"] for law in laws]).reshape(
+        -1, 5
+    )
     assert not (vectors @ matrix.T).any()
     assert len(laws) == 5 - np.linalg.matrix_rank(matrix)
     assert np.linalg.matrix_rank(vectors) == len(laws) if laws else True

@@ -23,9 +23,13 @@ def _reals() -> st.SearchStrategy[Expression]:
     def grow(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         two = st.sampled_from(["+", "-", "*", "/", "^", "min", "max"])
         one = st.sampled_from(["neg", "abs", "sqrt", "exp", "floor"])
-        compare = st.builds(apply, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner, inner)
+        compare = st.builds(
+            apply, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner, inner
+        )
         negated = st.builds(apply, st.just("not"), compare)
-        joined = st.builds(apply, st.sampled_from(["and", "or"]), st.one_of(compare, negated), compare)
+        joined = st.builds(
+            apply, st.sampled_from(["and", "or"]), st.one_of(compare, negated), compare
+        )
         conditions = st.one_of(compare, negated, joined)
         return st.one_of(
             st.builds(apply, two, inner, inner),
@@ -45,9 +49,10 @@ def test_print_then_parse_gives_the_same_expression(expression: Expression) -> N
 @settings(max_examples=500)
 def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
     try:
-        assert parse(str(parse(text))) == parse(text)
-    except InputError as problem:
-        assert str(problem)
+        read = parse(text)
+    except InputError:
+        return
+    assert parse(str(read)) == read
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,9 @@ def test_source_computes_what_evaluate_computes() -> None:
     rename = {"beta": "b", "S": "s", "I": "i"}
     code = compile(rates.source(expression, rename), "kernel", "eval")
     for s, i in [(1.0, 2.0), (5.0, 2.0), (10.0, 0.0)]:
-        made = eval(code, {"np": np}, {"b": 0.3, "s": s, "i": i})  # the source is generated, not typed
+        made = eval(
+            code, {"np": np}, {"b": 0.3, "s": s, "i": i}
+        )  # the source is generated, not typed
         assert made == pytest.approx(rates.evaluate(expression, {"beta": 0.3, "S": s, "I": i}))
 
 

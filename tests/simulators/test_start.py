@@ -1,4 +1,4 @@
-"""Starts: named species are set, the rest follow, every slice of an ensemble agrees with the whole."""
+"""Starts: named species are set, the rest follow, and slices agree with the whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ ESIRS = models.esirs()
 def test_words_do_not_depend_on_the_slice_and_differ_by_seed_and_draw() -> None:
     whole = words(3, 5, 0, 1000)
     assert (words(3, 5, 400, 50) == whole[400:450]).all()
-    assert len({*whole.tolist(), *words(4, 5, 0, 1000).tolist(), *words(3, 6, 0, 1000).tolist()}) == 3000
+    assert (
+        len({*whole.tolist(), *words(4, 5, 0, 1000).tolist(), *words(3, 6, 0, 1000).tolist()})
+        == 3000
+    )
 
 
 def test_uniforms_are_uniform() -> None:
