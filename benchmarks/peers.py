@@ -113,16 +113,14 @@ def libroadrunner(network: ReactionNetwork, initial: np.ndarray) -> Draw:
     runner.getIntegrator().setValue("variable_step_size", False)
     runner.getIntegrator().setValue("seed", 1)
     names = list(network.species)
-    ids = [f"init({name})" for name in names]
-    varied = bool((initial != initial[0]).any())
+    order = [names.index(name) for name in runner.model.getFloatingSpeciesIds()]
+    states = initial[:, order].astype(float)
 
     def draw(n: int) -> np.ndarray:
         last = np.empty((n, len(names)))
         for i in range(n):
-            if varied:
-                for key, start in zip(ids, initial[i], strict=True):
-                    runner.setValue(key, float(start))
             runner.reset()
+            runner.model.setFloatingSpeciesAmounts(states[i])
             last[i] = runner.simulate(0, network.until, network.steps, names)[-1]
         return last
 
@@ -166,7 +164,7 @@ def sbml(network: ReactionNetwork, initial: np.ndarray) -> str:
                 reference.setStoichiometry(order)
                 reference.setConstant(True)
         reaction.createKineticLaw().setMath(libsbml.parseL3Formula(str(law)))
-    return libsbml.writeSBMLToString(document)
+    return str(libsbml.writeSBMLToString(document))
 
 
 PEERS: dict[str, Callable[[ReactionNetwork, np.ndarray], Draw]] = {

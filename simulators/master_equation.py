@@ -277,7 +277,14 @@ def _begin_loop(seed: Any, first: Any, cumulated: Any, streams: Any, now: Any) -
 
 
 def _walk_loop(
-    weights: Any, terms: Any, total: Any, stays: Any, moves: Any, targets: Any, streams: Any, now: Any
+    weights: Any,
+    terms: Any,
+    total: Any,
+    stays: Any,
+    moves: Any,
+    targets: Any,
+    streams: Any,
+    now: Any,
 ) -> None:
     """Move through a stretch of time, given P^k f (K, n + 1) from its end; `now` (count,) in place.
 

@@ -16,7 +16,8 @@ ReactionNetwork(
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -303,24 +304,22 @@ class ReactionNetwork:
                 raise InputError(f"the name {name!r} is used twice")
             seen.add(name)
         for parts in (self.reactions, self.events):
-            labels = [part.name for part in parts]
-            twice = {label for label in labels if labels.count(label) > 1}
-            if twice:
-                raise InputError(f"two of a kind are called {sorted(twice)[0]!r}")
+            for label, count in Counter(part.name for part in parts).items():
+                if count > 1:
+                    raise InputError(f"two of a kind are called {label!r}")
 
-    def _known(self, expression: Expression, where: str, extra: Iterable[str] = ()) -> None:
-        have = {*self.species, *self.parameters, *self.rules, *extra}
-        for name in sorted(rates.names(expression)):
-            if name not in have:
-                try:
-                    raise unknown("name", name, sorted(have))
-                except InputError as problem:
-                    raise InputError(f"{where}: {problem}") from None
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset({*self.species, *self.parameters, *self.rules, "time"})
+
+    def _known(self, expression: Expression, where: str) -> None:
+        for name in sorted(rates.names(expression) - self._names):
+            raise InputError(f"{where}: {unknown('name', name, sorted(self._names))}")
 
     def _check_rules(self) -> None:
         for name, text in self.rules.items():
             rule = as_expression(text)
-            self._known(rule, f"rule {name!r}", ["time"])
+            self._known(rule, f"rule {name!r}")
             if rates.kind(rule) != "real":
                 raise InputError(f"rule {name!r} is a condition, not a number: {rule}")
         _ = self.inlined_rules
@@ -332,7 +331,7 @@ class ReactionNetwork:
                 if name not in self.species:
                     raise unknown("species", name, self.species)
             law = as_expression(reaction.rate)
-            self._known(law, where, ["time"])
+            self._known(law, where)
             if rates.kind(law) != "real":
                 raise InputError(f"{where}: the rate is a condition, not a number: {law}")
         _ = self.propensities
@@ -341,13 +340,13 @@ class ReactionNetwork:
         for event in self.events:
             where = f"event {event.name!r}"
             trigger = as_expression(event.trigger)
-            self._known(trigger, where, ["time"])
+            self._known(trigger, where)
             if rates.kind(trigger) != "bool":
                 raise InputError(f"{where}: the trigger is not a condition: {trigger}")
             for name, value in event.assignments.items():
                 if name not in self.species and name not in self.parameters:
                     raise unknown("species or parameter", name, [*self.species, *self.parameters])
-                self._known(as_expression(value), where, ["time"])
+                self._known(as_expression(value), where)
 
     def _check_start(self) -> None:
         if self.start not in ("fixed", "uniform"):
@@ -358,7 +357,7 @@ class ReactionNetwork:
             raise InputError(f"network {self.name!r} conserves no total of its species")
         for name, count in self.species.items():
             where = f"initial count of {name!r}"
-            extra = rates.names(as_expression(count)) - set(self.parameters)
+            extra = rates.names(as_expression(count)) - self.parameters.keys()
             if extra:
                 raise InputError(f"{where}: only parameters may occur, not {sorted(extra)[0]!r}")
         if not (np.isfinite(self.until) and self.until > 0 and self.steps >= 1):

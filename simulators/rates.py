@@ -29,6 +29,10 @@ RESERVED = frozenset({"time", "pi", "true", "false", "and", "or", "not"})
 class Number:
     value: float
 
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise InputError(f"{self.value} is not a number a rate law can contain")
+
     def __str__(self) -> str:
         return _text(self)
 
@@ -108,6 +112,8 @@ OPERATORS: dict[str, Operator] = {
     "ceil": Operator(np.ceil, "np.ceil({})"),
     **{name: _function(name) for name in ("exp", "log", "log10", "sin", "cos", "tan")},
     **{name: _function(name) for name in ("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh")},
+    # the next float64: `time > c` is `time >= after(c)`; written by the compiler only
+    "after": Operator(lambda x: np.nextafter(x, np.inf), "np.nextafter({}, np.inf)", vector=False),
     # piecewise(value, condition, otherwise); longer forms nest
     "piecewise": Operator(
         lambda value, condition, otherwise: np.where(condition, value, otherwise),
@@ -115,10 +121,11 @@ OPERATORS: dict[str, Operator] = {
         3,
     ),
 }
+_INNER = ("not", "neg", "after")
 FUNCTIONS = tuple(
     name
     for name, operator in OPERATORS.items()
-    if operator.arity and not operator.infix and name not in ("not", "neg")
+    if operator.arity and not operator.infix and name not in _INNER
 )
 _ALIASES = {"ln": "log", "pow": "^", "power": "^", "ceiling": "ceil", "asin": "arcsin"}
 _ALIASES |= {"acos": "arccos", "atan": "arctan"}
@@ -163,10 +170,7 @@ def piecewise(pieces: Sequence[Expression]) -> Expression:
 @v_args(inline=True)
 class _Build(Transformer[Token, Expression]):
     def number(self, token: Token) -> Expression:
-        value = float(token)
-        if not math.isfinite(value):
-            raise InputError(f"number {token} is out of range")
-        return Number(value)
+        return Number(float(token))
 
     def name(self, token: Token) -> Expression:
         if token in ("true", "false"):

@@ -283,7 +283,14 @@ def poisson(mean: float, least: float = SMALLEST) -> np.ndarray:
 
 
 def _series_loop(
-    starts: Any, columns: Any, entries: Any, vector: Any, weights: Any, mean: Any, all_: Any, terms: Any
+    starts: Any,
+    columns: Any,
+    entries: Any,
+    vector: Any,
+    weights: Any,
+    mean: Any,
+    all_: Any,
+    terms: Any,
 ) -> Any:
     """Σ_k weights[k] M^k v for M in CSR form, and how many terms that took.
 

@@ -18,7 +18,7 @@ def collect(t, w, now, was, pending, new, rules):
     for e in range(now.size):
         if now[e] and not was[e]:
             pending[e] = True
-            assign(e, t, w, new[e])
+            assign(e, t, w, new)
         elif pending[e] and not now[e] and rules[e, 1] == 0.0:
             pending[e] = False
         was[e] = now[e]
@@ -41,7 +41,7 @@ def settle(t, w, counts, now, was, pending, new, rules):
             return done
         pending[best] = False
         if rules[best, 2] == 0.0:
-            assign(best, t, w, new[best])
+            assign(best, t, w, new)
         for v in range(new.shape[1]):
             if touched(best, v):
                 value = new[best, v]

@@ -33,10 +33,14 @@ def run(
     new = np.zeros((triggers_n, size))
     for i in range(n):
         seed_stream(seed, first + i, stream, 0)
-        w[:size] = initial[i]
-        w[size:] = constants[i if constants.shape[0] > 1 else 0]
-        pending[:] = False
-        was[:] = initially
+        row = i if constants.shape[0] > 1 else 0
+        for v in range(size):
+            w[v] = initial[i, v]
+        for c in range(constants.shape[1]):
+            w[size + c] = constants[row, c]
+        for e in range(triggers_n):
+            pending[e] = False
+            was[e] = initially[e]
         t = times[0]
         k = 0
         fired = 0
@@ -110,5 +114,6 @@ def run(
             report[0] = trouble
             report[1] = first + i
             where[0] = t
-            where[1:] = w[:size]
+            for v in range(size):
+                where[1 + v] = w[v]
             return

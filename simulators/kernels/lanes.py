@@ -69,7 +69,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
     {block([f"c{c} = constants[0, {c}]" for c in fixed], 4)}
     f = np.zeros(({flag + 1}, {lanes}))
     stream = np.zeros((4, {lanes}), np.uint64)
-    who = np.full({lanes}, -1, np.int64)
+    who = np.zeros({lanes}, np.int64)
     step = np.zeros({lanes}, np.int64)
     began = np.zeros({lanes}, np.int64)
     q = 0
@@ -79,6 +79,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
         f[0, l] = np.inf
         f[1, l] = -np.inf
         step[l] = steps
+        who[l] = -1
     while True:
         for l in range({lanes}):
             if f[0, l] > f[1, l]:

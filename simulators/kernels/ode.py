@@ -24,10 +24,14 @@ def run(
     pending = np.zeros(triggers_n, np.bool_)
     new = np.zeros((triggers_n, size))
     for i in range(n):
-        w[:size] = initial[i]
-        w[size:] = constants[i if constants.shape[0] > 1 else 0]
-        pending[:] = False
-        was[:] = initially
+        row = i if constants.shape[0] > 1 else 0
+        for v in range(size):
+            w[v] = initial[i, v]
+        for c in range(constants.shape[1]):
+            w[size + c] = constants[row, c]
+        for e in range(triggers_n):
+            pending[e] = False
+            was[e] = initially[e]
         t = times[0]
         k = 0
         rounds = 0
@@ -47,7 +51,8 @@ def run(
                 break
             halt = next_stop(t, w)
             bound = min(halt, times[k])
-            x[:] = w[:size]
+            for v in range(size):
+                x[v] = w[v]
             clipped = t + h >= bound
             step = bound - t if clipped else h
             for s in range(7):
@@ -58,7 +63,8 @@ def run(
                     w[v] = x[v] + step * move
                 # a switch at the end of a step has not happened yet
                 clock = min(t + nodes[s] * step, np.nextafter(bound, -np.inf))
-                slope[s] = 0.0
+                for v in range(size):
+                    slope[s, v] = 0.0
                 for j in range(reactions):
                     a = rate(j, clock, w, kinds, leaves)
                     for at in range(change_at[j], change_at[j + 1]):
@@ -80,7 +86,8 @@ def run(
                 factor = 5.0 if worst < 1e-4 else min(5.0, 0.9 * worst**-0.2)
                 h = max(h, step * factor) if clipped else step * factor
             else:
-                w[:size] = x
+                for v in range(size):
+                    w[v] = x[v]
                 factor = max(0.2, 0.9 * worst**-0.2) if worst < np.inf else 0.2
                 h = step * factor
                 if not h > 1e-14 * max(abs(t), 1e-300):
@@ -95,5 +102,6 @@ def run(
             report[0] = trouble
             report[1] = first + i
             where[0] = t
-            where[1:] = w[:size]
+            for v in range(size):
+                where[1 + v] = w[v]
             return

@@ -210,11 +210,12 @@ def _switch(
             line = _linear(apply("-", left, right))
             if line is not None and expression.operator not in ("==", "!="):
                 slope, rest = line
-                # slope·time + rest < 0 and the like; right-continuous, so < and <= are one
                 stop = apply("/", apply("neg", rest), Number(slope))
+                rising = (expression.operator in (">", ">=")) == (slope > 0)
+                if (expression.operator in (">", "<=")) == (slope > 0):
+                    stop = apply("after", stop)  # at the stop itself nothing has changed yet
                 if stop not in stops:
                     stops.append(stop)
-                rising = (expression.operator in (">", ">=")) == (slope > 0)
                 return apply(">=" if rising else "<", Name("time"), stop)
         else:
             parts = (_switch(part, where, stops, smooth) for part in expression.arguments)

@@ -117,7 +117,7 @@ def _event_source(program: Program, place: Mapping[str, int]) -> str:
     give = ["def assign(e, t, w, new):"]
     for e, values in enumerate(program.assignments):
         give.append(f"    if e == {e}:")
-        give += [f"        new[{at}] = {rates.source(x, rename)}" for at, x in values.items()]
+        give += [f"        new[e, {at}] = {rates.source(x, rename)}" for at, x in values.items()]
         give.append("        return")
     touched = ["def touched(e, variable):"]
     for e, values in enumerate(program.assignments):

@@ -38,10 +38,14 @@ def run(
     new = np.zeros((triggers_n, size))
     for i in range(n):
         seed_stream(seed, first + i, stream, 0)
-        w[:size] = initial[i]
-        w[size:] = constants[i if constants.shape[0] > 1 else 0]
-        pending[:] = False
-        was[:] = initially
+        row = i if constants.shape[0] > 1 else 0
+        for v in range(size):
+            w[v] = initial[i, v]
+        for c in range(constants.shape[1]):
+            w[size + c] = constants[row, c]
+        for e in range(triggers_n):
+            pending[e] = False
+            was[e] = initially[e]
         t = times[0]
         k = 0
         rounds = 0
@@ -73,8 +77,9 @@ def run(
             leap = 0.0
             rare = 0.0
             if exact == 0 and total > 0.0:
-                drift[:] = 0.0
-                spread[:] = 0.0
+                for v in range(size):
+                    drift[v] = 0.0
+                    spread[v] = 0.0
                 for j in range(reactions):
                     critical[j] = False
                     if a[j] > 0.0:
@@ -124,7 +129,8 @@ def run(
                         if w[change_what[at]] < 0.0:
                             trouble = 1
             else:
-                before[:] = w[:size]
+                for v in range(size):
+                    before[v] = w[v]
                 while True:
                     first_rare = exponential(next_bits(stream, 0)) / rare
                     step = min(leap, first_rare)
@@ -139,7 +145,8 @@ def run(
                     for j in range(reactions):
                         if not critical[j]:
                             middle[j] = max(0.0, rate(j, t, w, kinds, leaves))
-                    w[:size] = before
+                    for v in range(size):
+                        w[v] = before[v]
                     for j in range(reactions):
                         if a[j] > 0.0 and not critical[j]:
                             times_fired = poisson(middle[j] * step, stream, 0)
@@ -164,7 +171,8 @@ def run(
                     if not short:
                         t = end
                         break
-                    w[:size] = before
+                    for v in range(size):
+                        w[v] = before[v]
                     leap = step / 2.0
             for v in range(counts):
                 if w[v] > 9007199254740992.0:
@@ -179,5 +187,6 @@ def run(
             report[0] = trouble
             report[1] = first + i
             where[0] = t
-            where[1:] = w[:size]
+            for v in range(size):
+                where[1 + v] = w[v]
             return

@@ -30,6 +30,7 @@ def still(events: list[Event], **options: Any) -> dict[str, list[float]]:
 
 def test_a_time_event_fires_once_at_its_time_on_and_off_the_grid() -> None:
     assert still([Event("e", "time >= 2", {"X": "X + 5"})])["X"] == [10, 10, 15, 15, 15, 15]
+    assert still([Event("e", "time > 2", {"X": "X + 5"})])["X"] == [10, 10, 10, 15, 15, 15]
     assert still([Event("e", "time > 2.5", {"X": "X + 5"})])["X"] == [10, 10, 10, 15, 15, 15]
     assert still([Event("e", "2*time >= 3 and time < 4", {"X": 0})])["X"] == [10, 10, 0, 0, 0, 0]
 

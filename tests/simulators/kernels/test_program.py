@@ -11,6 +11,8 @@ from simulators import InputError, Reaction, ReactionNetwork, models, rates
 from simulators.kernels.program import Program, lower
 from simulators.kernels.proofs import proved
 
+AFTER_3 = float(np.nextafter(3.0, np.inf))
+
 
 def program(rate: str, equation: str = "X -> 0", **parameters: float) -> Program:
     have = {"k": 2.0, "n": 2.0, "K": 10.0, **parameters}
@@ -67,12 +69,13 @@ def test_varying_parameters_give_a_row_each() -> None:
     ("condition", "stop", "before", "after"),
     [
         ("time < 3", 3.0, True, False),
-        ("time <= 3", 3.0, True, False),
+        ("time <= 3", AFTER_3, True, False),
         ("time >= 3", 3.0, False, True),
-        ("3 < time", 3.0, False, True),
-        ("2*time - 6 > 0", 3.0, False, True),
-        ("5 - time/2 >= 3.5", 3.0, True, False),
-        ("-time < -k - 1", 3.0, False, True),
+        ("3 < time", AFTER_3, False, True),
+        ("2*time - 6 > 0", AFTER_3, False, True),
+        ("5 - time/2 >= 3.5", AFTER_3, True, False),
+        ("5 - time/2 > 3.5", 3.0, True, False),
+        ("-time <= -k - 1", 3.0, False, True),
     ],
 )
 def test_comparisons_with_time_become_switching_times(
@@ -82,7 +85,7 @@ def test_comparisons_with_time_become_switching_times(
     constants = made.constant_values({"k": 2.0, "n": 2.0, "K": 10.0}, 1)[0]
     have = {"X": 1.0, "Y": 1.0} | {f"#{c}": constants[c] for c in range(len(constants))}
     assert [float(rates.evaluate(at, have)) for at in made.stops] == [stop]
-    for time, holds in ((stop - 1e-9, before), (stop, after), (stop + 1, after)):
+    for time, holds in ((np.nextafter(stop, 0), before), (stop, after), (stop + 1, after)):
         assert float(rates.evaluate(made.rates[0], have | {"time": time})) == float(holds)
 
 

@@ -61,7 +61,9 @@ def _poissons(mean: float, count: int) -> np.ndarray:
 def test_the_stream_is_xoshiro_seeded_by_words() -> None:
     for seed, trajectory in [(0, 0), (7, 123_456_789), (MASK, 3)]:
         state = [int(words(seed, k, trajectory, 1)[0]) for k in range(4)]
-        assert [int(b) for b in _bits(np.uint64(seed), trajectory, 50)] == [_xoshiro(state) for _ in range(50)]
+        assert [int(b) for b in _bits(np.uint64(seed), trajectory, 50)] == [
+            _xoshiro(state) for _ in range(50)
+        ]
 
 
 def test_exponential_is_minus_log_to_full_precision() -> None:
