@@ -34,10 +34,10 @@ def command(
     quiet: bool,
 ) -> None:
     """Draw the trajectories in DATA as a fan chart, one panel per species."""
-    target = Path(out) if out is not None else Path(data).with_suffix(".png")
     if trajectories < 0:
         raise InputError(f"--trajectories must be >= 0, not {trajectories}")
     source = files.open_trajectories(data)
+    target = Path(out) if out is not None else Path(data).with_suffix(".png")
 
     from simulators.storage import check_target, replacing
     from surrogate.plots import fan_chart, series

@@ -70,7 +70,7 @@ def frame(
     network = engine.network
     time_attrs = {"long_name": "model time", "axis": "T", "units": network.time_unit}
     sample_attrs = {"standard_name": "realization", "long_name": "trajectory", "units": "1"}
-    index = np.arange(first, first + samples, dtype=smallest_type(max(first + samples, 2**20)))
+    index = np.arange(first, first + samples, dtype=np.int64)
     data = {
         name: (("sample", "time") if value.ndim == 2 else ("sample",), value, _attrs(engine, name))
         for name, value in variables.items()

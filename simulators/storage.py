@@ -256,17 +256,16 @@ class NetCDF:
             name = str(key)
             rest = tuple(template.sizes[d] for d in array.dims if d != "sample")
             sizes = rest if name == "time" else _chunks(samples, rest)
-            kind = np.dtype(np.int64) if name == "sample" else array.dtype
             variable = self.file.createVariable(
                 name,
-                kind,
+                array.dtype,
                 [str(d) for d in array.dims],
                 chunksizes=sizes,
                 fill_value=False,
                 **COMPRESSION,
             )
             variable.setncatts(array.attrs)
-        self.file["time"][:] = template["time"].values
+        self.put("time", 0, template["time"].values)
         _number(self, samples)
 
     def put(self, name: str, at: int, values: np.ndarray) -> None:
@@ -303,7 +302,7 @@ class Zarr:
                 dimension_names=[str(d) for d in array.dims],
                 attributes=dict(array.attrs),
             )
-        self.group["time"][:] = template["time"].values
+        self.put("time", 0, template["time"].values)
         _number(self, samples)
 
     def put(self, name: str, at: int, values: np.ndarray) -> None:

@@ -1,0 +1,177 @@
+"""The command as people use it: through its console script, with right and with wrong words."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from click.testing import CliRunner
+
+from cli.main import main
+
+SCRIPT = Path(sys.executable).with_name("surrogate")
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Run:
+    """Runs the installed console script in an empty folder."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [SCRIPT, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(*words: str) -> str:
+    """The message of a command that is refused as wrongly typed."""
+    done = CliRunner().invoke(main, list(words))
+    assert done.exit_code == 2, done.output
+    assert isinstance(done.exception, SystemExit)
+    return done.output
+
+
+def test_simulate_and_plot_end_to_end(script: Run, tmp_path: Path) -> None:
+    done = script("simulate", "esirs", "--samples", "500")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    for part in (
+        "trajectories.nc",
+        "500 trajectories",
+        "seed 0",
+        "trajectories/s",
+        "next: surrogate",
+    ):
+        assert part in done.stderr
+    with xr.open_dataset(tmp_path / "trajectories.nc") as data:
+        assert dict(data.sizes) == {"sample": 500, "time": 30}
+        assert data.attrs["history"].endswith("surrogate simulate esirs --samples 500")
+    drawn = script("plot")
+    assert drawn.returncode == 0, drawn.stderr
+    assert (tmp_path / "trajectories.png").read_bytes()[:4] == b"\x89PNG"
+    again = script("simulate", "esirs")
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert "Traceback" not in again.stderr
+
+
+def test_help_loads_no_heavy_library() -> None:
+    code = "import sys, cli.main; print([m for m in ('numpy', 'numba', 'torch', 'xarray') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_json_goes_to_stdout_and_quiet_is_quiet(here: Path) -> None:
+    words = ["simulate", "esirs", "-n", "50", "--seed", "9", "--json", "--quiet", "-o", "a.nc"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    summary = json.loads(done.stdout)
+    assert (summary["samples"], summary["seed"], summary["variables"]) == (50, 9, ["S", "I", "R"])
+
+
+def test_options_reach_the_simulation(here: Path) -> None:
+    words = ["simulate", "esirs", "-n", "40", "--steps", "11", "--until", "2", "--population", "50"]
+    words += ["--initial", "S=40,I=5", "--param", "beta=2..3", "--param", "gamma=1", "-o", "a.zarr"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    data = xr.open_zarr(here / "a.zarr")
+    assert data.sizes == {"sample": 40, "time": 11}
+    assert float(data.time[-1]) == 2
+    assert (data.S[:, 0] == 40).all()
+    assert (data.R[:, 0] == 5).all()
+    assert ((data.beta >= 2) & (data.beta <= 3)).all()
+
+
+@pytest.mark.parametrize("method", ["tau", "ode"])
+def test_methods(here: Path, method: str) -> None:
+    done = CliRunner().invoke(main, ["simulate", "esirs", "-n", "5", "--method", method])
+    assert done.exit_code == 0, done.output
+
+
+def test_models_lists_and_shows() -> None:
+    listed = CliRunner().invoke(main, ["models"]).output
+    for name in ("esirs", "seir", "schloegl", "beta="):
+        assert name in listed
+    shown = CliRunner().invoke(main, ["models", "esirs"]).output
+    assert "S + I -> 2 I" in shown
+    described = json.loads(CliRunner().invoke(main, ["models", "--json"]).stdout)
+    assert described["esirs"]["parameters"]["N"] == 100
+
+
+SIMULATE = ("simulate", "esirs", "-n", "10")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("simulte",), "did you mean 'simulate'"),
+        (("models", "esir"), "did you mean 'esirs'"),
+        (("simulate", "esris"), "did you mean 'esirs'"),
+        (("simulate", "missing.xml"), "missing.xml"),
+        (("simulate",), "Missing argument"),
+        (("simulate", "esirs", "--samples", "0"), "samples must be"),
+        (("simulate", "esirs", "--samples", "many"), "not a valid integer"),
+        ((*SIMULATE, "--seed", "-1"), "seed must be"),
+        ((*SIMULATE, "--steps", "0"), "--steps must be"),
+        ((*SIMULATE, "--until", "-2"), "--until > 0"),
+        ((*SIMULATE, "--until", "nan"), "--until > 0"),
+        ((*SIMULATE, "--threads", "0"), "threads must be"),
+        ((*SIMULATE, "--max-events", "0"), "max_events must be"),
+        ((*SIMULATE, "--initial", "S=95,Q=5"), "unknown species 'Q'"),
+        ((*SIMULATE, "--initial", "S=95,I=6"), "more than the population"),
+        ((*SIMULATE, "--initial", "S=9.5"), "whole number"),
+        ((*SIMULATE, "--initial", "S=-3"), "whole number"),
+        ((*SIMULATE, "--initial", "S"), "name=number"),
+        ((*SIMULATE, "--initial", "S=1..2..3"), "two bounds"),
+        ((*SIMULATE, "--initial", "S=1", "--initial", "S=2"), "given twice"),
+        ((*SIMULATE, "--param", "bta=1"), "did you mean 'beta'"),
+        ((*SIMULATE, "--param", "beta=high"), "not a number"),
+        ((*SIMULATE, "--param", "N=50", "--population", "60"), "say the same"),
+        ((*SIMULATE, "--population", "-5"), "--population must be"),
+        (("simulate", "birth_death", "--population", "5"), "no conserved population"),
+        ((*SIMULATE, "--method", "magic"), "'magic' is not one of"),
+        ((*SIMULATE, "-o", "out.csv"), "must end in"),
+        ((*SIMULATE, "-o", "no/where.nc"), "no folder"),
+        (("plot", "nothing.nc"), "there is no file"),
+        (("plot", "."), "neither"),
+    ],
+)
+def test_wrong_words_are_answered(here: Path, words: tuple[str, ...], says: str) -> None:
+    assert says in refused(*words)
+    assert os.listdir(here) == []
+
+
+def test_negative_rates_end_with_exit_code_1(here: Path) -> None:
+    done = CliRunner().invoke(main, [*SIMULATE, "--param", "gamma=-1"])
+    assert done.exit_code == 1
+    assert "reaction 'recovery' has the rate" in done.output
+    assert os.listdir(here) == []
+
+
+def test_plot_refuses_what_it_cannot_draw(here: Path) -> None:
+    (here / "bad.nc").write_bytes(b"not a netCDF file at all")
+    assert "cannot read" in refused("plot", "bad.nc")
+    xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(here / "other.nc")
+    assert "holds no trajectories" in refused("plot", "other.nc")
+    CliRunner().invoke(main, [*SIMULATE, "-o", "t.nc"])
+    assert "unknown species 'Q'" in refused("plot", "t.nc", "--species", "S,Q")
+    assert "must end in" in refused("plot", "t.nc", "-o", "t.bmp")
+    assert (
+        CliRunner().invoke(main, ["plot", "t.nc", "--species", "S", "-o", "t.svg"]).exit_code == 0
+    )
+    assert "exists" in refused("plot", "t.nc", "-o", "t.svg")
