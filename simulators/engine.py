@@ -19,7 +19,7 @@ from simulators.start import Start
 
 METHODS = ("direct", "tau", "ode")
 KERNELS = ("lanes", "graph", "tau", "ode")
-MOST_IN_LANES = 48  # reactions; beyond, the dependency graph is faster and quicker to compile
+MOST_IN_LANES = 24  # reactions; beyond, vector code takes too long to compile
 EPSILON = 0.03
 TOLERANCE = 1e-7
 

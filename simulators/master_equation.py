@@ -24,8 +24,9 @@ import xarray as xr
 from numba import njit
 from scipy.optimize import linprog
 
-from simulators import rates
+from simulators import dataset, rates
 from simulators.conditions import Conditions, ImpossibleError, Predicate
+from simulators.engine import Engine
 from simulators.errors import InputError, SimulationError
 from simulators.network import ReactionNetwork
 from simulators.kernels.streams import next_bits, seed_stream, unit
@@ -35,7 +36,6 @@ from simulators.state_space import JUMPS, Chain, StateSpace, poisson, project
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
-EXACT = 100_000  # closed spaces up to this size are kept whole, larger ones projected
 TRIAL = (20_000, 500)  # states and layers before giving up hope that an unbounded space closes
 BLOCK = 100_000  # trajectories drawn together
 LARGE = 2e7  # numbers to hold at a time when drawing, more or less
@@ -66,12 +66,12 @@ class MasterEquation:
             raise InputError(f"tolerance must be between 0 and 1, not {tolerance!r}")
         self.network = network
         self.times = _check_times(network.times if times is None else times)
-        start = Start(network, initial, parameters)
-        states, chances = start.support()
-        self.parameters: dict[str, float] = start.parameters(0, 1)
+        self._origin = Start(network, initial, parameters)
+        states, chances = self._origin.support()
+        self.parameters: dict[str, float] = self._origin.parameters(0, 1)
         space = StateSpace(network, self.parameters, states)
         self.truncation_error = 0.0
-        most, layers = (EXACT, None) if _bounded(network) else TRIAL
+        most, layers = (max_states, None) if _bounded(network) else TRIAL
         if not space.close(min(most, max_states), layers):
             space = StateSpace(network, self.parameters, states)
             self.truncation_error = project(
@@ -126,29 +126,27 @@ class MasterEquation:
             name: (("time", "value"), [np.bincount(column, p, most + 1) for p in joint])
             for name, column in zip(self.network.species, self.states.T, strict=True)
         }
-        return self._dataset(
-            tables, {"value": np.arange(most + 1)}, conditions, log_probability, "marginals"
-        )
+        time = xr.Variable("time", self.times, {"units": self.network.time_unit})
+        attributes = self._attributes(conditions, log_probability, "marginals")
+        return xr.Dataset(tables, {"time": time, "value": np.arange(most + 1)}, attributes)
 
     def draw(self, samples: int, where: Where = None, seed: int = 0) -> xr.Dataset:
         """Exact draws of trajectories given `where`: integer variables, dims (sample, time)."""
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
             raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
         conditions = self.conditions(where)
-        seed = int(words(check_seed(seed), OWN_WORD, 0, 1)[0])
+        own = int(words(check_seed(seed), OWN_WORD, 0, 1)[0])
         log_probability = self._possible(conditions, conditions.last + 1)[1]
         ahead = self._messages(conditions)
         blocks = [
-            self._draw(ahead, seed, first, min(BLOCK, samples - first))
+            self._draw(ahead, own, first, min(BLOCK, samples - first))
             for first in range(0, samples, BLOCK)
         ]
-        drawn = self.states[np.concatenate(blocks)]
-        drawn = drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
-        names = enumerate(self.network.species)
-        series = {name: (("sample", "time"), drawn[:, :, v]) for v, name in names}
-        return self._dataset(
-            series, {"sample": np.arange(samples)}, conditions, log_probability, "draws"
-        )
+        out = self.states[np.concatenate(blocks)].astype(np.float64).transpose(2, 0, 1)
+        engine = Engine(self.network, self._origin, self.times, seed)
+        data = dataset.frame(engine, dataset.block(engine, 0, out), samples, 0)
+        data.attrs |= self._attributes(conditions, log_probability, "trajectories")
+        return data
 
     # --- recursions -------------------------------------------------------------------------------
 
@@ -238,26 +236,15 @@ class MasterEquation:
                 )  # fmt: skip
         return path.T
 
-    def _dataset(
-        self,
-        variables: Mapping[str, Any],
-        coordinates: Mapping[str, np.ndarray],
-        where: Conditions,
-        log_probability: float,
-        title: str,
-    ) -> xr.Dataset:
-        time = xr.Variable("time", self.times, {"units": self.network.time_unit})
-        return xr.Dataset(
-            dict(variables),
-            {"time": time, **coordinates},
-            {
-                "title": f"exact {title} of {self.network.name}",
-                "where": str(where),
-                "log_probability": log_probability,
-                "truncation_error": self.truncation_error,
-                "states": len(self._chain),
-            },
-        )
+    def _attributes(self, where: Conditions, log_probability: float, what: str) -> dict[str, Any]:
+        return {
+            "title": f"{self.network.title or self.network.name}: exact {what}",
+            "source": "chemical master equation",
+            "where": str(where),
+            "log_probability": log_probability,
+            "truncation_error": self.truncation_error,
+            "states": len(self._chain),
+        }
 
 
 class _NothingLeft(Exception):

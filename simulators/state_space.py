@@ -260,10 +260,10 @@ def project(
         if leak > share:
             if len(space) > max_states:
                 raise SimulationError(
-                    f"{space.network.name!r} needs more than max_states={max_states:,} states: the "
-                    f"truncation error has reached {lost + leak:.2g} by {elapsed + stretch:.3g} of "
-                    f"{duration:g} time units, the tolerance is {tolerance:.2g}. Raise either, "
-                    "shorten the time grid, or use rejection"
+                    f"{space.network.name!r} needs more than max_states={max_states:,} states: those "
+                    f"give a truncation error of {lost + leak:.2g} by {elapsed + stretch:.3g} of "
+                    f"{duration:g} time units, too much for a tolerance of {tolerance:.2g} at the "
+                    "end. Raise either, shorten the time grid, or use rejection"
                 )
             took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
             space.expand(took, layers)
