@@ -391,7 +391,7 @@ def main() -> int:
         for case in cases(options.quick):
             rows.append(measure(case, seconds, Path(folder), line.update))
         line.update("tau-leaping")
-        few = 300 if options.quick else 2_000
+        few = 300 if options.quick else 5_000
         huge = with_parameters(models.esirs(), N=100_000)
         leaps = leaping("esirs, N=100,000", replace(huge, start="fixed"), few)
         leaps += leaping("lotka_volterra × 100", large_lotka_volterra(), few)
@@ -409,8 +409,8 @@ def main() -> int:
         "Tau-leaping against exact runs": leap_table(leaps),
     }
     notes = [
-        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; "
-        f"C is gcc {' '.join(FLAGS)}.",
+        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, "
+        f"load average {os.getloadavg()[1]:.1f}; C is gcc {' '.join(FLAGS)}.",
         "Trajectories per CPU second on one thread, best of three. "
         "`agree`: largest difference of a mean at the last time, in standard errors.",
         *(f"No figure for {reason}." for reason in reasons(rows)),

@@ -224,7 +224,7 @@ def program(network: ReactionNetwork) -> str:
 
 @dataclass(frozen=True)
 class TextbookC:
-    """The compiled program; `folder` keeps it and the initial states."""
+    """The compiled program; the initial states it reads are written beside it."""
 
     binary: Path
 
@@ -243,7 +243,7 @@ class TextbookC:
         """One trajectory from each initial state, shape (samples, species)."""
         states = self.binary.with_suffix(".states")
         np.ascontiguousarray(initial, dtype=np.int32).tofile(states)
-        command = [self.binary, states, str(len(initial)), str(seed)]
+        command = [str(self.binary), str(states), str(len(initial)), str(seed)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         result = json.loads(done.stdout)
         means, sds = zip(*result["moments"], strict=True)

@@ -135,8 +135,8 @@ class Conditions:
     def holds(self, trajectories: Any) -> np.ndarray:
         """Which trajectories meet all conditions, shape (sample,).
 
-        `trajectories`: a dataset with dims (sample, time), or a mapping name -> array, (sample, time)
-        for what varies in time and (sample,) for parameters.
+        `trajectories`: a dataset with dims (sample, time), or a mapping of arrays, (sample, time)
+        for what varies in time, (sample,) for parameters.
         """
         columns = _columns(trajectories)
         for name in self.network.variables:

@@ -1,4 +1,4 @@
-"""Exact answers from the chemical master equation: marginals, probabilities, conditioned trajectories.
+"""Exact answers from the chemical master equation, conditions included.
 
     dp/dt = p Q,   p_k = p_{k-1} exp(Q h_k) on the time grid.
 
@@ -7,11 +7,11 @@ Given conditions with masks m_k, the forward-backward recursions (Rabiner 1989)
     α_k ∝ m_k · (α_{k-1} exp(Q h_k)),   β_{k-1} ∝ exp(Q h_k) (m_k β_k),   P(x_k = x | C) ∝ α_k β_k,
 
 are scaled at each step, so that log P(C) is a sum of logarithms. Conditioned trajectories are drawn
-forwards against the backward messages, jump by jump within a step (Hobolth & Stone 2009): no matrix of
-transition probabilities is ever formed.
+forwards against the backward messages, jump by jump within a step (Hobolth & Stone 2009): no matrix
+of transition probabilities is ever formed.
 
-A space that does not close is cut by finite state projection (Munsky & Khammash 2006): what leaves the
-states kept is lost, and the probability lost by the last time bounds the total variation error.
+A space that does not close is cut by finite state projection (Munsky & Khammash 2006): what leaves
+the states kept is lost, and the probability lost by the last time bounds the total variation error.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from simulators import dataset, rates
 from simulators.conditions import Conditions, ImpossibleError, Predicate
 from simulators.engine import Engine
 from simulators.errors import InputError, SimulationError
-from simulators.network import ReactionNetwork
 from simulators.kernels.streams import next_bits, seed_stream, unit
+from simulators.network import ReactionNetwork
 from simulators.random import check_seed, words
 from simulators.start import Initial, Start
-from simulators.state_space import JUMPS, Chain, StateSpace, poisson, project
+from simulators.state_space import JUMPS, StateSpace, poisson, project
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
@@ -46,9 +46,9 @@ RESOLVED = 0.01  # a conditioned answer needs a truncation error below this shar
 class MasterEquation:
     """The distribution of a network's trajectories on a time grid (T,), from its first time on.
 
-    For networks without events or time-dependent rates, with fixed parameters and a fixed or uniform
-    start. `tolerance` bounds `truncation_error`, which is 0 where all reachable states are kept;
-    conditions much rarer than 1e-9 on an unbounded network need a smaller one.
+    For networks without events or time-dependent rates, with fixed parameters and a fixed or
+    uniform start. `tolerance` bounds `truncation_error`, which is 0 where all reachable states are
+    kept; on an unbounded network, conditions as rare as that need a smaller one.
     """
 
     def __init__(
@@ -115,7 +115,8 @@ class MasterEquation:
         """P(x_step = x | where) for each of `states`, shape (n,)."""
         if not 0 <= step < len(self.times):
             raise InputError(f"step {step} is not on the grid: steps are 0..{len(self.times) - 1}")
-        return self._smooth(self.conditions(where))[0][step]
+        probabilities: np.ndarray = self._smooth(self.conditions(where))[0][step]
+        return probabilities
 
     def marginals(self, where: Where = None) -> xr.Dataset:
         """P(X(t) = value | where) for each species X: dims (time, value)."""
@@ -142,7 +143,7 @@ class MasterEquation:
             self._draw(ahead, own, first, min(BLOCK, samples - first))
             for first in range(0, samples, BLOCK)
         ]
-        out = self.states[np.concatenate(blocks)].astype(np.float64).transpose(2, 0, 1)
+        out = self.states[np.concatenate(blocks)].transpose(0, 2, 1).astype(np.float64)
         engine = Engine(self.network, self._origin, self.times, seed)
         data = dataset.frame(engine, dataset.block(engine, 0, out), samples, 0)
         data.attrs |= self._attributes(conditions, log_probability, "trajectories")
@@ -222,11 +223,12 @@ class MasterEquation:
         weights = self._start if ahead[0] is None else self._start * ahead[0]
         _begin(np.uint64(seed), first, np.cumsum(weights), streams, path[0])
         for step in range(1, len(self.times)):
-            message = np.ones(len(chain)) if ahead[step] is None else ahead[step]
+            asked = ahead[step]
+            message = np.ones(len(chain)) if asked is None else asked
             parts, mean = chain.parts(self._gaps[step], min(JUMPS, max(5.0, LARGE / len(chain))))
             ends = [message]
             for _ in range(parts - 1):
-                ends.append(chain.powers(ends[-1], mean)[1])
+                ends.append(chain.backward(ends[-1], self._gaps[step] / parts))
             path[step] = path[step - 1]
             for end in reversed(ends):
                 terms, total = chain.powers(end, mean)

@@ -29,10 +29,6 @@ RESERVED = frozenset({"time", "pi", "true", "false", "and", "or", "not"})
 class Number:
     value: float
 
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.value):
-            raise InputError(f"{self.value} is not a number a rate law can contain")
-
     def __str__(self) -> str:
         return _text(self)
 
@@ -170,7 +166,10 @@ def piecewise(pieces: Sequence[Expression]) -> Expression:
 @v_args(inline=True)
 class _Build(Transformer[Token, Expression]):
     def number(self, token: Token) -> Expression:
-        return Number(float(token))
+        value = float(token)
+        if not math.isfinite(value):
+            raise InputError(f"number {token} is out of range")
+        return Number(value)
 
     def name(self, token: Token) -> Expression:
         if token in ("true", "false"):
@@ -313,7 +312,7 @@ def _text(expression: Expression, outer: int = 0, right: bool = False) -> str:
         return expression.name
     if isinstance(expression, Number):
         value = expression.value
-        digits = str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+        digits = str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
         return f"({digits})" if math.copysign(1, value) < 0 and outer > 6 else digits
     operator, parts = expression.operator, expression.arguments
     if operator == "neg":

@@ -1,7 +1,7 @@
 """Conditioned ensembles by rejection: simulate, keep the trajectories that meet the conditions.
 
-Works for every network and every predicate, at a cost of 1/P(C) simulations per trajectory kept. The
-share kept estimates P(C) = k/n with relative error sqrt((1 - P)/(n P)).
+Works for every network and every predicate, at a cost of 1/P(C) simulations per trajectory kept.
+The share kept estimates P(C) with relative error sqrt((1 - P)/(n P)).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulators.conditions import Conditions, Predicate
 from simulators.ensemble import make_engine, simulate
 from simulators.errors import InputError, SimulationError
 from simulators.network import ReactionNetwork
-from simulators.quantities import Fixed, Given, quantity
+from simulators.quantities import Fixed, quantity
 from simulators.start import Initial
 
 CHUNK_BYTES = 32_000_000  # of counts simulated at a time
@@ -66,8 +66,8 @@ def reject(
     if not found:
         raise SimulationError(
             f"none of {simulated:,} trajectories met the conditions ({conditions}): their "
-            f"probability is below {3.0 / simulated:.2g} (95 % confidence). Raise the budget, check "
-            "the conditions, or use the master equation"
+            f"probability is below {3.0 / simulated:.2g} (95 % confidence). Raise the budget, "
+            "check the conditions, or use the master equation"
         )
     return _result(kept, conditions, samples, found, simulated)
 
@@ -76,23 +76,23 @@ def _result(
     kept: list[xr.Dataset], conditions: Conditions, samples: int, found: int, simulated: int
 ) -> xr.Dataset:
     result = xr.concat([part for part in kept if part.sizes["sample"]], "sample", join="exact")
-    # inverse sampling stops at a success: (k - 1)/(n - 1) is then unbiased, k/n is not
+    # sampling that stops at a success: (k - 1)/(n - 1) is then unbiased, k/n is not
     full = found == samples and found > 1
-    rate = (found - 1) / (simulated - 1) if full else found / simulated
+    chance = (found - 1) / (simulated - 1) if full else found / simulated
     result.attrs |= {
         "title": f"{conditions.network.title or conditions.network.name}: trajectories kept",
         "where": str(conditions),
         "accepted": found,
         "simulated": simulated,
-        "acceptance_rate": rate,
-        "log_probability": float(np.log(rate)),
-        "log_probability_error": float(np.sqrt((1.0 - rate) / found)),
+        "acceptance_rate": found / simulated,
+        "log_probability": float(np.log(chance)),
+        "log_probability_error": float(np.sqrt((1.0 - chance) / found)),
         "complete": int(found == samples),
     }
     if found < samples:
         warnings.warn(
             f"the budget of {simulated:,} trajectories gave {found:,} of the {samples:,} asked for "
-            f"(acceptance rate {rate:.2g}); raise the budget for more",
+            f"(acceptance rate {found / simulated:.2g}); raise the budget for more",
             stacklevel=3,
         )
     return result
@@ -112,7 +112,7 @@ def _conditions(
     times: np.ndarray,
     parameters: Mapping[str, Any] | None,
 ) -> Conditions:
-    """Read for these times and these fixed parameters; those that vary come with each trajectory."""
+    """`where` for this grid and the fixed parameters; the others come with the trajectories."""
     if isinstance(where, Conditions):
         if where.network != network or len(where.times) != len(times):
             raise InputError("these conditions were written for another network or time grid")
@@ -127,6 +127,6 @@ def _refuse_arrays(given: Mapping[str, Any]) -> None:
         many = np.size(value) if not hasattr(value, "ppf") else 1
         if many > 1 and not (isinstance(value, tuple) and many == 2):
             raise InputError(
-                f"{name!r} has {many} values, one per trajectory, but rejection does not know how many "
-                "trajectories it will simulate: give a number, a (low, high) pair or a distribution"
+                f"{name!r} has {many} values, one per trajectory, but rejection cannot know how "
+                "many it will simulate: give a number, a (low, high) pair or a distribution"
             )

@@ -1,15 +1,15 @@
 """The states a network can reach, and the Markov chain over them.
 
-States are found breadth first, a whole layer at a time. A state is *open* while its own reactions have
-not been followed: a space without open states is closed, and the chain over it is the process itself.
+States are found breadth first, a whole layer at a time. A state is *open* while its own reactions
+have not been followed: a space without open states is closed, and the chain over it is the process.
 
 The chain is uniformised (Jensen 1953): with q at least every exit rate, P = 1 + Q/q is a stochastic
 matrix and
 
     exp(Q h) = Σ_k Poisson(k; q h) P^k.
 
-Every term is non-negative, so that nothing cancels: a probability of 1e-200 is as precise, relative to
-itself, as one of 0.5. A general matrix exponential has errors of 1e-16 of the largest entry.
+Every term is non-negative, so that nothing cancels: a probability of 1e-200 is as precise, relative
+to itself, as one of 0.5. A general matrix exponential has errors of 1e-16 of the largest entry.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class StateSpace:
 
 
 class Chain:
-    """Jumps at rate q on states (n, V); `targets` may be n, which stands for all that is outside."""
+    """Jumps at rate q on states (n, V); a target n stands for all that is outside."""
 
     def __init__(self, states: np.ndarray, laws: np.ndarray, targets: np.ndarray) -> None:
         self.states, self.targets = states, targets
@@ -260,10 +260,10 @@ def project(
         if leak > share:
             if len(space) > max_states:
                 raise SimulationError(
-                    f"{space.network.name!r} needs more than max_states={max_states:,} states: those "
-                    f"give a truncation error of {lost + leak:.2g} by {elapsed + stretch:.3g} of "
-                    f"{duration:g} time units, too much for a tolerance of {tolerance:.2g} at the "
-                    "end. Raise either, shorten the time grid, or use rejection"
+                    f"{space.network.name!r} needs more than max_states={max_states:,} states: "
+                    f"those give a truncation error of {lost + leak:.2g} by {elapsed + stretch:.3g} "
+                    f"of {duration:g} time units, too much for a tolerance of {tolerance:.2g} at "
+                    "the end. Raise either, shorten the time grid, or use rejection"
                 )
             took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
             space.expand(took, layers)
@@ -276,10 +276,11 @@ def project(
 
 
 def poisson(mean: float, least: float = SMALLEST) -> np.ndarray:
-    """Probabilities of 0, 1, ... jumps, up to the mean and beyond it until they are below `least`."""
+    """Probabilities of 0, 1, ... jumps: up to the mean, and on until they are below `least`."""
     k = np.arange(int(mean + 60.0 * np.sqrt(mean) + 400.0))
     logs = k * np.log(mean) - mean - gammaln(k + 1.0) if mean else np.where(k, -np.inf, 0.0)
-    return np.exp(logs[(logs > np.log(least)) | (k <= mean)])
+    weights: np.ndarray = np.exp(logs[(logs > np.log(least)) | (k <= mean)])
+    return weights
 
 
 def _series_loop(

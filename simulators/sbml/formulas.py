@@ -17,7 +17,7 @@ from typing import Any
 from simulators import rates
 from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Name, Number, apply
-from simulators.sbml_document import library
+from simulators.sbml.document import library
 
 NODES = 20_000  # largest expression, with functions and rules written out
 TOTAL = 200_000  # the same for all expressions of a model together

@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("libsbml", reason="python-libsbml is optional")
 
-from simulators import InputError, ReactionNetwork, rates, sbml_math
-from simulators.sbml import read_sbml
-from tests.simulators import sbml_text as text
-from tests.simulators.sbml_text import document, parameter, reaction
+from simulators import InputError, ReactionNetwork, rates
+from simulators.sbml import formulas, read_sbml
+from tests.simulators.sbml import texts as text
+from tests.simulators.sbml.texts import document, parameter, reaction
 
 Read = Callable[[str], ReactionNetwork]
 
@@ -148,7 +148,7 @@ def test_chains_of_functions_are_bounded(read: Read) -> None:
 def test_large_functions_in_many_reactions_are_bounded(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sbml_math, "TOTAL", 20_000)
+    monkeypatch.setattr(formulas, "TOTAL", 20_000)
     functions = text.function("f", f"lambda(x, {' + '.join(['x'] * 3000)})")
     reactions = "".join(reaction("f(X)", name=f"R{at}") for at in range(100))
     with pytest.raises(InputError, match="too large"):

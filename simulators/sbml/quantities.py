@@ -16,7 +16,7 @@ from typing import Any
 from simulators import rates
 from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Name, Number, apply
-from simulators.sbml_math import Translator, in_order, real
+from simulators.sbml.formulas import Translator, in_order, real
 
 PARTS = 5_000  # most species, parameters, reactions, rules or events
 LARGEST = 2**53  # up to here every count is exact

@@ -16,8 +16,8 @@ pytest.importorskip("libsbml", reason="python-libsbml is optional")
 
 from simulators import InputError, ReactionNetwork, rates, simulate
 from simulators.sbml import read_sbml
-from tests.simulators import sbml_text as text
-from tests.simulators.sbml_text import document, event, parameter, reaction, reference, species
+from tests.simulators.sbml import texts as text
+from tests.simulators.sbml.texts import document, event, parameter, reaction, reference, species
 
 Read = Callable[[str], ReactionNetwork]
 
@@ -527,7 +527,7 @@ def test_missing_library_names_the_remedy(read: Read, monkeypatch: pytest.Monkey
 
 # --- the stochastic test suite --------------------------------------------------------------------
 
-SUITE = Path(__file__).parents[3] / "shared" / "dsmts"
+SUITE = Path(__file__).parents[4] / "shared" / "dsmts"
 CASES: list[Any] = sorted(path.name for path in SUITE.glob("0*")) or [
     pytest.param("", marks=pytest.mark.skip(reason="the stochastic test suite is not here"))
 ]

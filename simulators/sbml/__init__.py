@@ -1,7 +1,7 @@
 """SBML models, Level 2 and Level 3, as reaction networks.
 
 A kinetic law has units of substance per time, and the network counts: the law is the rate at which
-the reaction fires. How amounts and concentrations meet in formulas is in `sbml_quantities`. What a
+the reaction fires. How amounts and concentrations meet in formulas is in `quantities`. What a
 network cannot honour (delays, rate rules, net rates, ...) is refused by name, never left out.
 """
 
@@ -18,9 +18,9 @@ from simulators import rates
 from simulators.errors import InputError
 from simulators.network import Event, Reaction, ReactionNetwork
 from simulators.rates import Expression, Name, Number
-from simulators.sbml_document import read_document
-from simulators.sbml_math import TOTAL, real, size, too_large, truth
-from simulators.sbml_quantities import PARTS, Quantities, bounded, whole
+from simulators.sbml.document import read_document
+from simulators.sbml.formulas import TOTAL, real, size, too_large, truth
+from simulators.sbml.quantities import PARTS, Quantities, bounded, whole
 
 
 def read_sbml(path: str | PathLike[str]) -> ReactionNetwork:

@@ -13,8 +13,8 @@ pytest.importorskip("libsbml", reason="python-libsbml is optional")
 
 from simulators import InputError
 from simulators.sbml import read_sbml
-from tests.simulators import sbml_text as text
-from tests.simulators.sbml_text import document, event, parameter, reaction, reference, species
+from tests.simulators.sbml import texts as text
+from tests.simulators.sbml.texts import document, event, parameter, reaction, reference, species
 
 GOOD = document(
     functions=text.function("f", "lambda(x, y, x*y + 1)")
