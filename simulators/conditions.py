@@ -127,7 +127,7 @@ class Conditions:
         everything = {"time": np.asarray(self.times[step]), **known, **given}
         for test in (*self._always, *self._at.get(step, ())):
             answer = np.asarray(test(everything))
-            if np.broadcast_shapes(answer.shape, size) != size:
+            if answer.shape not in ((), size):
                 raise InputError(f"the predicate {test} returned shape {answer.shape}, not {size}")
             holds &= answer
         return holds

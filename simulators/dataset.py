@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,20 @@ def smallest_type(largest: float) -> np.dtype[Any]:
 def known_types(engine: Engine) -> dict[str, np.dtype[Any]]:
     """Types of species that a conserved total bounds; the others are found as they grow."""
     network, start = engine.network, engine.start
-    if start.varying or network.total is None or engine.method == "ode":
+    if network.total is None or engine.method == "ode" or start.total_varies:
         return {}
     members = tuple(network.total.coefficients)
     places = [network.variables.index(name) for name in members]
-    totals = start.states(0, 1)[0, places].sum()
-    if network.population is None and start.describe()["initial"]:
-        return {}
-    return dict.fromkeys(members, smallest_type(float(totals)))
+    total = start.states(0, 1)[0, places].sum()
+    return dict.fromkeys(members, smallest_type(float(total)))
 
 
-def block(engine: Engine, first: int, out: np.ndarray) -> dict[str, np.ndarray]:
+def block(
+    engine: Engine,
+    first: int,
+    out: np.ndarray,
+    types: Mapping[str, np.dtype[Any]] = MappingProxyType({}),
+) -> dict[str, np.ndarray]:
     """Recorded variables of one block: (n, T) species and rules, (n,) parameters that vary."""
     network = engine.network
     count = out.shape[0]
@@ -46,8 +50,8 @@ def block(engine: Engine, first: int, out: np.ndarray) -> dict[str, np.ndarray]:
     for v, name in enumerate(network.variables):
         counts = name in network.species and engine.method != "ode"
         values = out[:, v]
-        largest = float(values.max(initial=0.0))
-        made[name] = values.astype(smallest_type(largest)) if counts else values.copy()
+        found = smallest_type(float(values.max(initial=0.0))) if counts else values.dtype
+        made[name] = values.astype(types.get(name, found))
     parameters = engine.start.parameters(first, count)
     varying = {name: np.asarray(parameters[name]) for name in engine.start.varying}
     if network.rules:

@@ -20,20 +20,7 @@ from simulators.start import Start
 METHODS = ("direct", "tau", "ode")
 KERNELS = ("lanes", "graph", "tau", "ode")
 MOST_IN_LANES = 24  # reactions; beyond, vector code takes too long to compile
-EPSILON = 0.03
-TOLERANCE = 1e-7
-
-# Dormand & Prince (1980), RK5(4)7M
-_STAGES = np.zeros((7, 7))
-_STAGES[1, :1] = [1 / 5]
-_STAGES[2, :2] = [3 / 40, 9 / 40]
-_STAGES[3, :3] = [44 / 45, -56 / 15, 32 / 9]
-_STAGES[4, :4] = [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729]
-_STAGES[5, :5] = [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656]
-_STAGES[6, :6] = [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]
-_NODES = _STAGES.sum(axis=1)
-_FIFTH = _STAGES[6].copy()
-_FOURTH = np.array([5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40])
+_SCALAR: dict[str, Any] = {"graph": graph, "tau": tau, "ode": ode}  # modules
 
 
 @dataclass
@@ -122,36 +109,17 @@ class Engine:
             width = lanes.LANES if program.vectorises else 1
             text = lanes.source(program, self._varying, lanes=width, checked=checked)
             return compile_kernel(text)
-        kernels: dict[str | None, Callable[..., Any]]
-        kernels = {"graph": graph.run, "tau": tau.run, "ode": ode.run}
-        text, tables = scalar.module(program, kernels[self.kernel])
+        kernel = _SCALAR[self.kernel or ""]
+        text, tables = scalar.module(program, kernel.run)
         events = self.network.events
         initially = np.array([event.initially for event in events], np.bool_)
         rules = np.array(
             [(event.priority, event.persistent, event.values_at_trigger) for event in events],
             np.float64,
         ).reshape(len(events), 3)
-        extra: tuple[Any, ...] = ()
-        if self.kernel == "tau":
-            extra = (self._orders(), EPSILON)
-        elif self.kernel == "ode":
-            extra = (_NODES, _STAGES, _FIFTH, _FIFTH - _FOURTH, TOLERANCE)
-        self._tables = (program.species, initially, rules, *tables.arrays(), *extra)
+        own = kernel.own_tables(self.network)
+        self._tables = (program.species, initially, rules, *tables.arrays(), *own)
         return compile_kernel(text)
-
-    def _orders(self) -> np.ndarray:
-        """(V, 2): highest order of the reactions a species takes part in, and its own share."""
-        orders = np.zeros((len(self.program.variables), 2))
-        for reaction, law in zip(self.network.reactions, self.network.propensities, strict=True):
-            reactants = reaction.sides[0]
-            order = sum(reactants.values())
-            for name in rates.names(law) & set(self.network.species):
-                place = self.program.variables.index(name)
-                # a rate that is no mass action may bend more sharply than its order says
-                own = reactants.get(name, 0)
-                row = (float(order), float(own)) if own else (3.0, 1.0)
-                orders[place] = max(tuple(orders[place]), row)
-        return orders
 
     # --- refusals and diagnoses -------------------------------------------------------------------
 

@@ -126,12 +126,13 @@ def blocks(
     width = len(engine.network.variables) * engine.times.size * 8
     size = max(FEWEST, min(samples, BLOCK_BYTES // max(width, 1)))
     engine.prepare()
+    types = dataset.known_types(engine)
     pace = _Pace()
     out = np.empty((size, len(engine.network.variables), engine.times.size))
     for at in range(first, first + samples, size):
         count = min(size, first + samples - at)
         _fill(engine, at, out[:count], workers, pace, progress)
-        yield at, dataset.block(engine, at, out[:count])
+        yield at, dataset.block(engine, at, out[:count], types)
 
 
 class _Pace:

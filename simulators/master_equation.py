@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numba import njit
 from scipy.optimize import linprog
 
 from simulators import dataset, rates
@@ -32,7 +31,7 @@ from simulators.kernels.streams import next_bits, seed_stream, unit
 from simulators.network import ReactionNetwork
 from simulators.random import check_seed, words
 from simulators.start import Initial, Start
-from simulators.state_space import JUMPS, StateSpace, poisson, project
+from simulators.state_space import JUMPS, StateSpace, compiled, poisson, project
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
@@ -143,9 +142,8 @@ class MasterEquation:
             self._draw(ahead, own, first, min(BLOCK, samples - first))
             for first in range(0, samples, BLOCK)
         ]
-        out = self.states[np.concatenate(blocks)].transpose(0, 2, 1).astype(np.float64)
         engine = Engine(self.network, self._origin, self.times, seed)
-        data = dataset.frame(engine, dataset.block(engine, 0, out), samples, 0)
+        data = dataset.frame(engine, self._recorded(np.concatenate(blocks)), samples, 0)
         data.attrs |= self._attributes(conditions, log_probability, "trajectories")
         return data
 
@@ -181,6 +179,8 @@ class MasterEquation:
             now = now / now.max()
             ahead[step] = now
             now = self._chain.backward(now, self._gaps[step])
+        if ahead[0] is not None and not (self._start * ahead[0]).any():
+            raise SimulationError(f"too rare for double precision between two steps: {where}")
         return ahead
 
     def _smooth(self, where: Conditions) -> tuple[np.ndarray, float]:
@@ -221,7 +221,7 @@ class MasterEquation:
         path = np.empty((len(self.times), count), dtype=np.int64)
         streams = np.empty((4, count), dtype=np.uint64)
         weights = self._start if ahead[0] is None else self._start * ahead[0]
-        _begin(np.uint64(seed), first, np.cumsum(weights), streams, path[0])
+        compiled(_begin)(np.uint64(seed), first, np.cumsum(weights), streams, path[0])
         for step in range(1, len(self.times)):
             asked = ahead[step]
             message = np.ones(len(chain)) if asked is None else asked
@@ -232,11 +232,23 @@ class MasterEquation:
             path[step] = path[step - 1]
             for end in reversed(ends):
                 terms, total = chain.powers(end, mean)
-                _walk(
+                compiled(_walk)(
                     poisson(mean), terms, total, chain.stays, chain.moves, chain.targets,
                     streams, path[step],
                 )  # fmt: skip
         return path.T
+
+    def _recorded(self, path: np.ndarray) -> dict[str, np.ndarray]:
+        """Species and rules (sample, time) along paths of state indices."""
+        counts = self.states[path]
+        species = {name: counts[:, :, v] for v, name in enumerate(self.network.species)}
+        known = {**self.parameters, **species, "time": self.times}
+        rules = {
+            name: np.broadcast_to(rates.evaluate(rule, known), path.shape).astype(np.float64)
+            for name, rule in self.network.inlined_rules.items()
+        }
+        types = {name: dataset.smallest_type(float(x.max())) for name, x in species.items()}
+        return {**{name: x.astype(types[name]) for name, x in species.items()}, **rules}
 
     def _attributes(self, where: Conditions, log_probability: float, what: str) -> dict[str, Any]:
         return {
@@ -257,7 +269,7 @@ class _NothingLeft(Exception):
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def _begin_loop(seed: Any, first: Any, cumulated: Any, streams: Any, now: Any) -> None:
+def _begin(seed: Any, first: Any, cumulated: Any, streams: Any, now: Any) -> None:
     """Seed one stream per trajectory and draw its first state."""
     for i in range(now.size):
         seed_stream(seed, first + i, streams, i)
@@ -265,7 +277,7 @@ def _begin_loop(seed: Any, first: Any, cumulated: Any, streams: Any, now: Any) -
         now[i] = min(np.searchsorted(cumulated, u, "right"), cumulated.size - 1)
 
 
-def _walk_loop(
+def _walk(
     weights: Any,
     terms: Any,
     total: Any,
@@ -301,10 +313,6 @@ def _walk_loop(
                 reaction += 1
             here = chosen
         now[i] = here
-
-
-_begin = njit(cache=True, nogil=True)(_begin_loop)
-_walk = njit(cache=True, nogil=True)(_walk_loop)
 
 
 # --- checks ---------------------------------------------------------------------------------------

@@ -75,6 +75,13 @@ class Start:
         """Parameters that differ between trajectories."""
         return tuple(name for name, value in self._parameters.items() if value.varies)
 
+    @property
+    def total_varies(self) -> bool:
+        """Whether the conserved total may differ between trajectories."""
+        if self.network.population is not None:
+            return self.network.population in self.varying
+        return bool(self.varying or any(value.varies for value in self._species.values()))
+
     def parameters(self, first: int, count: int) -> dict[str, Any]:
         """Value of each parameter: a float, or an array (count,) where it varies."""
         values: dict[str, Any] = {}

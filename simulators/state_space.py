@@ -14,16 +14,18 @@ to itself, as one of 0.5. A general matrix exponential has errors of 1e-16 of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.special import gammaln, pdtrc
 
 from simulators import rates
 from simulators.errors import SimulationError
+from simulators.kernels.build import compile_kernel
 from simulators.network import ReactionNetwork
 from simulators.random import words
 
@@ -31,7 +33,6 @@ JUMPS = 300.0  # mean jumps in one series; longer times are split so that weight
 SMALLEST = 1e-300  # the least Poisson weight that can matter in double precision
 STRETCH = 50.0  # mean jumps between looks at what leaks
 LAYERS = 4  # of states added at a time where it does
-NEGLIGIBLE, CHECK_EVERY = 1e-17, 4
 
 
 class StateSpace:
@@ -224,7 +225,7 @@ class Chain:
         """
         weights = poisson(mean)
         terms = np.empty((len(weights), len(self) + 1))
-        total, used = _series(*_csr(self.matrix), message, weights, mean, True, terms)
+        total, used = compiled(_series)(*_csr(self.matrix), message, weights, mean, True, terms)
         terms = terms[:used]
         terms[:, -1] = 0.0
         return terms, total
@@ -234,8 +235,9 @@ class Chain:
     ) -> np.ndarray:
         parts, mean = self.parts(duration)
         weights, none = poisson(mean, least), np.empty((0, 0))
+        series = compiled(_series)
         for _ in range(parts):
-            vector, _ = _series(*_csr(matrix), vector, weights, mean, least == SMALLEST, none)
+            vector, _ = series(*_csr(matrix), vector, weights, mean, least == SMALLEST, none)
         return vector
 
 
@@ -283,7 +285,7 @@ def poisson(mean: float, least: float = SMALLEST) -> np.ndarray:
     return weights
 
 
-def _series_loop(
+def _series(
     starts: Any,
     columns: Any,
     entries: Any,
@@ -313,16 +315,20 @@ def _series_loop(
         weight = weights[k]
         for row in range(size):
             total[row] += weight * now[row]
-        if all_ and k > mean and k % CHECK_EVERY == 0:
+        if all_ and k > mean and k % 4 == 0:
             row = 0
-            while row < size and weight * now[row] <= NEGLIGIBLE * total[row]:
+            while row < size and weight * now[row] <= 1e-17 * total[row]:
                 row += 1
             if row == size:
                 return total, k + 1
     return total, weights.size
 
 
-_series = njit(cache=True, nogil=True)(_series_loop)
+@cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of plain loops as machine code, kept where the other kernels are."""
+    head = 'from typing import Any\n@njit(nogil=True, error_model="numpy", cache=True)\n'
+    return compile_kernel(f"{head}{inspect.getsource(function)}run = {function.__name__}\n")
 
 
 def _csr(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

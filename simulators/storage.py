@@ -167,7 +167,6 @@ def _stream(
                 names = tuple(block)
                 if writing is None:
                     types = {name: values.dtype for name, values in block.items()}
-                    types |= dataset.known_types(engine)
                     sink = _open(part, suffix, engine, block, types, samples)
                 else:
                     sink = writing.result()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import os
 import sys
 import tempfile
@@ -19,13 +20,13 @@ from typing import Any
 
 import numba
 
-from simulators.kernels import streams
+from simulators.kernels import codes, streams
 
 HEADER = """\
 import numpy as np
 from numba import njit
+from simulators.kernels.codes import *
 from simulators.kernels.streams import *
-from simulators.kernels.streams import U
 """
 
 
@@ -49,8 +50,9 @@ def _folder() -> Path:
 
 @cache
 def _fingerprint() -> str:
-    """numba does not see changes in functions a kernel calls: they are part of its name."""
-    return Path(streams.__file__).read_text(encoding="utf-8") + str(numba.__version__)
+    """numba does not see changes in what a kernel imports: it is part of the kernel's name."""
+    texts = (inspect.getsource(module) for module in (codes, streams))
+    return "".join(texts) + str(numba.__version__)
 
 
 def compile_kernel(source: str) -> Callable[..., Any]:

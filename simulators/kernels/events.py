@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulators.kernels.codes import BAD_ASSIGNMENT, EVENT_LOOP, MOST_AT_ONCE
+
 
 def collect(t, w, now, was, pending, new, rules):
     """Mark events whose trigger has just turned true; drop those that lost theirs."""
@@ -31,7 +33,7 @@ def settle(t, w, counts, now, was, pending, new, rules):
     of w are species and stay whole.
     """
     done = 0
-    while done <= 10000:
+    while done <= MOST_AT_ONCE:
         collect(t, w, now, was, pending, new, rules)
         best = -1
         for e in range(now.size):
@@ -48,8 +50,8 @@ def settle(t, w, counts, now, was, pending, new, rules):
                 if v < counts:
                     whole = np.round(value)
                     if not abs(value - whole) <= 1e-9 * max(1.0, abs(whole)) or whole < 0.0:
-                        return -5
+                        return -BAD_ASSIGNMENT
                     value = whole
                 w[v] = value
         done += 1
-    return -4
+    return -EVENT_LOOP

@@ -12,6 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulators.kernels.codes import BAD_RATE, TOO_MANY_EVENTS
+
+
+def own_tables(network):
+    """Arguments of `run` beyond those that all scalar kernels share."""
+    return ()
+
 
 def run(
     seed, first, initial, constants, times, out, report, where, limit, stop,
@@ -58,7 +65,7 @@ def run(
                 for j in range(reactions):
                     tree[base + j] = rate(j, t, w, kinds, leaves)
                     if not tree[base + j] >= 0.0:
-                        trouble = 1
+                        trouble = BAD_RATE
                 for node in range(base - 1, 0, -1):
                     tree[node] = tree[2 * node] + tree[2 * node + 1]
             else:
@@ -66,13 +73,13 @@ def run(
                     node = base + affects[at]
                     tree[node] = rate(affects[at], t, w, kinds, leaves)
                     if not tree[node] >= 0.0:
-                        trouble = 1
+                        trouble = BAD_RATE
                     while node > 1:
                         node //= 2
                         tree[node] = tree[2 * node] + tree[2 * node + 1]
             total = tree[1]
             if trouble > 0 or not total < np.inf:
-                trouble = 1
+                trouble = BAD_RATE
                 break
             after = t + exponential(next_bits(stream, 0)) / total
             halt = next_stop(t, w)
@@ -98,7 +105,7 @@ def run(
             last = node - base
             for at in range(change_at[last], change_at[last + 1]):
                 if w[change_what[at]] + change_by[at] < 0.0:
-                    trouble = 1
+                    trouble = BAD_RATE
             if trouble > 0:
                 break
             for at in range(change_at[last], change_at[last + 1]):
@@ -108,7 +115,7 @@ def run(
                 if stop[0]:
                     return
                 if fired > limit:
-                    trouble = 3
+                    trouble = TOO_MANY_EVENTS
                     break
         if trouble > 0:
             report[0] = trouble

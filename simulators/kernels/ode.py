@@ -6,6 +6,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulators.kernels.codes import STEP_TOO_SMALL, TOO_MANY_EVENTS
+
+TOLERANCE = 1e-7
+
+# Dormand & Prince (1980), RK5(4)7M
+STAGES = np.zeros((7, 7))
+STAGES[1, :1] = [1 / 5]
+STAGES[2, :2] = [3 / 40, 9 / 40]
+STAGES[3, :3] = [44 / 45, -56 / 15, 32 / 9]
+STAGES[4, :4] = [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729]
+STAGES[5, :5] = [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656]
+STAGES[6, :6] = [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]
+FOURTH = np.array([5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40])
+
+
+def own_tables(network):
+    """nodes (7,), stages (7, 7), fifth (7,), error_weights (7,), tolerance: the last of `run`."""
+    return STAGES.sum(axis=1), STAGES, STAGES[6].copy(), STAGES[6] - FOURTH, TOLERANCE
+
 
 def run(
     seed, first, initial, constants, times, out, report, where, limit, stop,
@@ -13,7 +32,7 @@ def run(
     kinds, leaves, change_at, change_what, change_by, affects_at, affects,
     nodes, stages, fifth, error_weights, tolerance,
 ):  # fmt: skip
-    """Fill out (n, V, T). The tableau: nodes (7,), stages (7, 7), fifth and error_weights (7,)."""
+    """Fill out (n, V, T); see `lanes.source` for the arguments they share."""
     n, steps, size = out.shape[0], times.size, initial.shape[1]
     reactions, triggers_n = kinds.size, initially.size
     w = np.empty(size + constants.shape[1])
@@ -91,13 +110,13 @@ def run(
                 factor = max(0.2, 0.9 * worst**-0.2) if worst < np.inf else 0.2
                 h = step * factor
                 if not h > 1e-14 * max(abs(t), 1e-300):
-                    trouble = 6
+                    trouble = STEP_TOO_SMALL
             rounds += 1
             if rounds % 1024 == 0:
                 if stop[0]:
                     return
                 if rounds > limit:
-                    trouble = 3
+                    trouble = TOO_MANY_EVENTS
         if trouble > 0:
             report[0] = trouble
             report[1] = first + i

@@ -14,6 +14,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulators import rates
+from simulators.kernels.codes import BAD_RATE, TOO_LARGE, TOO_MANY_EVENTS
+
+EPSILON = 0.03  # Cao, Gillespie and Petzold's choice
+
+
+def own_tables(network):
+    """`orders` (V, 2) and `epsilon`: the last arguments of `run`.
+
+    A row of `orders`: the highest order of the reactions of a species, and its own share of it.
+    """
+    orders = np.zeros((len(network.variables), 2))
+    for reaction, law in zip(network.reactions, network.propensities, strict=True):
+        reactants = reaction.sides[0]
+        for name in rates.names(law) & set(network.species):
+            own = reactants.get(name, 0)
+            # a rate that is no mass action may bend more sharply than its order says
+            row = (float(sum(reactants.values())), float(own)) if own else (3.0, 1.0)
+            place = network.variables.index(name)
+            orders[place] = max(tuple(orders[place]), row)
+    return orders, EPSILON
+
 
 def run(
     seed, first, initial, constants, times, out, report, where, limit, stop,
@@ -21,7 +43,7 @@ def run(
     kinds, leaves, change_at, change_what, change_by, affects_at, affects,
     orders, epsilon,
 ):  # fmt: skip
-    """Fill out (n, V, T). `orders` (V, 2): the highest order of a species, its own share of it."""
+    """Fill out (n, V, T); see `lanes.source` for the arguments they share."""
     n, steps, size = out.shape[0], times.size, initial.shape[1]
     reactions, triggers_n = kinds.size, initially.size
     w = np.empty(size + constants.shape[1])
@@ -67,10 +89,10 @@ def run(
             for j in range(reactions):
                 a[j] = rate(j, t, w, kinds, leaves)
                 if not a[j] >= 0.0:
-                    trouble = 1
+                    trouble = BAD_RATE
                 total += a[j]
             if trouble > 0 or not total < np.inf:
-                trouble = 1
+                trouble = BAD_RATE
                 break
             halt = next_stop(t, w)
             bound = min(halt, times[k])  # a leap never passes a grid time or a switching time
@@ -127,7 +149,7 @@ def run(
                     for at in range(change_at[chosen], change_at[chosen + 1]):
                         w[change_what[at]] += change_by[at]
                         if w[change_what[at]] < 0.0:
-                            trouble = 1
+                            trouble = BAD_RATE
             else:
                 for v in range(size):
                     before[v] = w[v]
@@ -176,13 +198,13 @@ def run(
                     leap = step / 2.0
             for v in range(counts):
                 if w[v] > 9007199254740992.0:
-                    trouble = 2
+                    trouble = TOO_LARGE
             rounds += 1
             if rounds % 1024 == 0:
                 if stop[0]:
                     return
                 if rounds > limit:
-                    trouble = 3
+                    trouble = TOO_MANY_EVENTS
         if trouble > 0:
             report[0] = trouble
             report[1] = first + i

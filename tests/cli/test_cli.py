@@ -103,6 +103,39 @@ def test_methods(here: Path, method: str) -> None:
     assert done.exit_code == 0, done.output
 
 
+SBML = """<?xml version="1.0" encoding="UTF-8"?>
+<sbml xmlns="http://www.sbml.org/sbml/level3/version1/core" level="3" version="1">
+  <model id="decay" substanceUnits="item" timeUnits="second">
+    <listOfCompartments><compartment id="c" size="1" constant="true"/></listOfCompartments>
+    <listOfSpecies>
+      <species id="X" compartment="c" initialAmount="30" hasOnlySubstanceUnits="true"
+               boundaryCondition="false" constant="false"/>
+    </listOfSpecies>
+    <listOfParameters><parameter id="mu" value="0.1" constant="true"/></listOfParameters>
+    <listOfReactions>
+      <reaction id="death" reversible="false" fast="false">
+        <listOfReactants><speciesReference species="X" stoichiometry="1" constant="true"/></listOfReactants>
+        <kineticLaw><math xmlns="http://www.w3.org/1998/Math/MathML">
+          <apply><times/><ci>mu</ci><ci>X</ci></apply></math></kineticLaw>
+      </reaction>
+    </listOfReactions>
+  </model>
+</sbml>
+"""
+
+
+def test_an_sbml_file_takes_the_place_of_a_model(here: Path) -> None:
+    (here / "my_model.xml").write_text(SBML)
+    words = ["simulate", "my_model.xml", "-n", "20", "--param", "mu=0.2", "--initial", "X=40"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    with xr.open_dataset(here / "trajectories.nc") as data:
+        assert (data.X[:, 0] == 40).all()
+        assert data.time.attrs["units"] == "second"
+    (here / "my_model.xml").write_text(SBML[:300])
+    assert "not an SBML file" in refused("simulate", "my_model.xml")
+
+
 def test_models_lists_and_shows() -> None:
     listed = CliRunner().invoke(main, ["models"]).output
     for name in ("esirs", "seir", "schloegl", "beta="):
