@@ -263,8 +263,8 @@ def project(
             if len(space) > max_states:
                 raise SimulationError(
                     f"{space.network.name!r} needs more than max_states={max_states:,} states: "
-                    f"those give a truncation error of {lost + leak:.2g} by {elapsed + stretch:.3g} "
-                    f"of {duration:g} time units, too much for a tolerance of {tolerance:.2g} at "
+                    f"those give a truncation error of {lost + leak:.2g} by {elapsed + stretch:.3g}"
+                    f" of {duration:g} time units, too much for a tolerance of {tolerance:.2g} at "
                     "the end. Raise either, shorten the time grid, or use rejection"
                 )
             took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))

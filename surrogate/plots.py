@@ -55,7 +55,10 @@ def fan_chart(
         axis.margins(x=0.01)
     for axis in axes[len(shown) :]:
         axis.remove()
-    figure.suptitle(title or f"{data.sizes['sample']:,} trajectories: median, 50 % and 90 % bands")
+    heading = f"{data.sizes['sample']:,} trajectories: median, 50 % and 90 % bands"
+    if against is not None:
+        heading += "; dashed: median and 90 % of the other data"
+    figure.suptitle(title or heading)
     return figure
 
 
