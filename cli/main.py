@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from simulators.errors import InputError, SimulationError, unknown
+from simulators.errors import ImpossibleError, InputError, SimulationError, unknown
 
 COMMANDS = {
     "models": "list the built-in models",
@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 class Refusal(click.ClickException):
-    """An error a person can act on: exit code 2 for what was typed, 1 for the rest."""
+    """An error a person can act on; its exit code says of which kind."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -53,6 +53,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except ImpossibleError as problem:
+            raise Refusal(str(problem), 3) from problem
         except InputError as problem:
             raise Refusal(str(problem), 2) from problem
         except SimulationError as problem:

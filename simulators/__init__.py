@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from simulators import models as models
     from simulators.conditions import Conditions as Conditions
     from simulators.ensemble import simulate as simulate
+    from simulators.errors import ImpossibleError as ImpossibleError
     from simulators.errors import InputError as InputError
     from simulators.errors import SimulationError as SimulationError
     from simulators.master_equation import MasterEquation as MasterEquation
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Conditions": "conditions",
     "Event": "network",
+    "ImpossibleError": "errors",
     "InputError": "errors",
     "MasterEquation": "master_equation",
     "Reaction": "network",

@@ -26,10 +26,6 @@ Function = Callable[[dict[str, np.ndarray]], Any]
 Predicate = str | Function | Sequence[Any]
 
 
-class ImpossibleError(InputError):
-    """Conditions that no trajectory can meet."""
-
-
 @dataclass(frozen=True)
 class _Written:
     """A predicate from text, rules written out so that only variables and parameters remain."""
@@ -97,6 +93,21 @@ class Conditions:
                 self._always += tests
             elif tests:
                 self._at.setdefault(self._step(step), []).extend(tests)
+
+    @classmethod
+    def read(
+        cls,
+        where: Conditions | Mapping[Any, Predicate] | None,
+        network: ReactionNetwork,
+        times: np.ndarray,
+        parameters: Mapping[str, float] | None = None,
+    ) -> Conditions:
+        """`where` for this network and grid, whether it is written out or read already."""
+        if not isinstance(where, Conditions):
+            return cls(where, network, times, parameters)
+        if where.network != network or not np.array_equal(where.times, times):
+            raise InputError("these conditions were written for another network or time grid")
+        return where
 
     # --- what they say ----------------------------------------------------------------------------
 

@@ -74,20 +74,26 @@ def make_engine(
     first: int = 0,
 ) -> Engine:
     """Everything `simulate` checks before it runs."""
-    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
-        raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+    check_samples(samples)
     if first < 0:
         raise InputError(f"first must be >= 0, not {first}")
     if max_events < 1:
         raise InputError(f"max_events must be >= 1, not {max_events}")
     seed = check_seed(seed)
-    grid = _grid(network.times if times is None else times)
+    grid = check_times(network.times if times is None else times)
     start = Start(network, initial, parameters, samples=first + int(samples), seed=seed)
     start.states(first, min(int(samples), 1000))  # bad input is told before anything is compiled
     return Engine(network, start, grid, seed, method, max_events=max_events)
 
 
-def _grid(times: Sequence[float] | np.ndarray) -> np.ndarray:
+def check_samples(samples: int) -> None:
+    """How many trajectories: at least one."""
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+        raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+
+
+def check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The grid as an array (T,): finite, increasing, at least one time."""
     try:
         grid = np.asarray(times, np.float64)
     except (TypeError, ValueError):

@@ -10,6 +10,10 @@ class InputError(ValueError):
     """A name, number, rate law or file that cannot mean anything here."""
 
 
+class ImpossibleError(InputError):
+    """Conditions that no trajectory can meet."""
+
+
 class SimulationError(RuntimeError):
     """A run that had to stop: a negative rate, an explosion, a spent budget."""
 

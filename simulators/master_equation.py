@@ -24,9 +24,10 @@ import xarray as xr
 from scipy.optimize import linprog
 
 from simulators import dataset, rates
-from simulators.conditions import Conditions, ImpossibleError, Predicate
+from simulators.conditions import Conditions, Predicate
 from simulators.engine import Engine
-from simulators.errors import InputError, SimulationError
+from simulators.ensemble import check_samples, check_times
+from simulators.errors import ImpossibleError, InputError, SimulationError
 from simulators.kernels.streams import next_bits, seed_stream, unit
 from simulators.network import ReactionNetwork
 from simulators.random import check_seed, words
@@ -64,7 +65,7 @@ class MasterEquation:
         if not 0.0 < tolerance < 1.0:
             raise InputError(f"tolerance must be between 0 and 1, not {tolerance!r}")
         self.network = network
-        self.times = _check_times(network.times if times is None else times)
+        self.times = check_times(network.times if times is None else times)
         self._origin = Start(network, initial, parameters)
         states, chances = self._origin.support()
         self.parameters: dict[str, float] = self._origin.parameters(0, 1)
@@ -90,11 +91,7 @@ class MasterEquation:
 
     def conditions(self, where: Where) -> Conditions:
         """`where` read for this network, grid and parameters."""
-        if not isinstance(where, Conditions):
-            return Conditions(where, self.network, self.times, self.parameters)
-        if where.network != self.network or len(where.times) != len(self.times):
-            raise InputError("these conditions were written for another network or time grid")
-        return where
+        return Conditions.read(where, self.network, self.times, self.parameters)
 
     # --- answers ----------------------------------------------------------------------------------
 
@@ -132,8 +129,7 @@ class MasterEquation:
 
     def draw(self, samples: int, where: Where = None, seed: int = 0) -> xr.Dataset:
         """Exact draws of trajectories given `where`: integer variables, dims (sample, time)."""
-        if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
-            raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+        check_samples(samples)
         conditions = self.conditions(where)
         own = int(words(check_seed(seed), OWN_WORD, 0, 1)[0])
         log_probability = self._possible(conditions, conditions.last + 1)[1]
@@ -330,13 +326,6 @@ def _check_autonomous(network: ReactionNetwork) -> None:
                 f"the rate of reaction {reaction.name!r} depends on time ({law}), which the master "
                 "equation cannot follow: use rejection"
             )
-
-
-def _check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
-    grid = np.asarray(times, dtype=np.float64)
-    if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
-        raise InputError(f"times must be finite and increasing, not {times!r}")
-    return grid
 
 
 def _bounded(network: ReactionNetwork) -> bool:

@@ -42,4 +42,4 @@ def words(seed: int, k: int, first: int, count: int) -> np.ndarray:
 def uniforms(seed: int, draw: int, first: int, count: int) -> np.ndarray:
     """Uniform numbers in (0, 1), one per trajectory, for draw number `draw`; shape (count,)."""
     bits = words(seed, FIRST_DRAW + draw, first, count)
-    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

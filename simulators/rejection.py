@@ -113,13 +113,9 @@ def _conditions(
     parameters: Mapping[str, Any] | None,
 ) -> Conditions:
     """`where` for this grid and the fixed parameters; the others come with the trajectories."""
-    if isinstance(where, Conditions):
-        if where.network != network or len(where.times) != len(times):
-            raise InputError("these conditions were written for another network or time grid")
-        return where
     given = {name: quantity(name, value, 1) for name, value in (parameters or {}).items()}
     fixed = {name: value.value for name, value in given.items() if isinstance(value, Fixed)}
-    return Conditions(where, network, times, fixed)
+    return Conditions.read(where, network, times, fixed)
 
 
 def _refuse_arrays(given: Mapping[str, Any]) -> None:

@@ -249,8 +249,9 @@ def project(
     Whenever a stretch of time loses more than its share of the tolerance, the open states that took
     it are followed and the stretch is done again. Growing later only lowers what was lost before.
     """
-    now, elapsed, lost, layers = chances, 0.0, 0.0, LAYERS
-    chain = space.chain()
+    space.expand(np.flatnonzero(space.open))  # where it starts is kept, however short the time
+    now = np.pad(chances, (0, len(space) - len(chances)))
+    chain, elapsed, lost, layers = space.chain(), 0.0, 0.0, LAYERS
     while elapsed < duration:
         stretch = min(duration - elapsed, STRETCH / chain.rate if chain.rate else np.inf)
         share = 0.5 * tolerance * stretch / duration

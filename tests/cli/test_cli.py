@@ -70,7 +70,8 @@ def test_simulate_and_plot_end_to_end(script: Run, tmp_path: Path) -> None:
 
 
 def test_help_loads_no_heavy_library() -> None:
-    code = "import sys, cli.main; print([m for m in ('numpy', 'numba', 'torch', 'xarray') if m in sys.modules])"
+    heavy = "numpy", "numba", "torch", "xarray"
+    code = f"import sys, cli.main; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -114,7 +115,9 @@ SBML = """<?xml version="1.0" encoding="UTF-8"?>
     <listOfParameters><parameter id="mu" value="0.1" constant="true"/></listOfParameters>
     <listOfReactions>
       <reaction id="death" reversible="false" fast="false">
-        <listOfReactants><speciesReference species="X" stoichiometry="1" constant="true"/></listOfReactants>
+        <listOfReactants>
+          <speciesReference species="X" stoichiometry="1" constant="true"/>
+        </listOfReactants>
         <kineticLaw><math xmlns="http://www.w3.org/1998/Math/MathML">
           <apply><times/><ci>mu</ci><ci>X</ci></apply></math></kineticLaw>
       </reaction>
