@@ -50,8 +50,8 @@ def block(
     for v, name in enumerate(network.variables):
         counts = name in network.species and engine.method != "ode"
         values = out[:, v]
-        found = smallest_type(float(values.max(initial=0.0))) if counts else values.dtype
-        made[name] = values.astype(types.get(name, found))
+        kind = types.get(name) if counts else values.dtype
+        made[name] = values.astype(kind or smallest_type(float(values.max(initial=0.0))))
     parameters = engine.start.parameters(first, count)
     varying = {name: np.asarray(parameters[name]) for name in engine.start.varying}
     if network.rules:

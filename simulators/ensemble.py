@@ -20,9 +20,10 @@ from simulators.random import check_seed
 from simulators.start import Initial, Start
 
 Progress = Callable[[int], None]
-BLOCK_BYTES = 48_000_000  # size of the working buffer: what bounds memory when streaming
-TASK_SECONDS = 0.2  # how long one piece of work should take, for smooth progress and quick stops
-FEWEST, FIRST_TASK = 64, 1024
+BLOCK_BYTES = 48_000_000  # of trajectories in float64: what bounds memory when streaming
+TASK_BYTES = 3_000_000  # of these, what one thread works on at a time: it stays in the cache
+TASK_SECONDS = 0.2  # how long a piece of work should take at most, for smooth progress
+FEWEST, FIRST_PIECE = 64, 512  # trajectories in a piece of work
 
 
 def simulate(
@@ -129,60 +130,65 @@ def blocks(
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """(index of its first trajectory, recorded variables) of one block after another, in order."""
     workers = thread_count(threads)
-    width = len(engine.network.variables) * engine.times.size * 8
-    size = max(FEWEST, min(samples, BLOCK_BYTES // max(width, 1)))
+    row = len(engine.network.variables) * engine.times.size * 8  # bytes of one trajectory at work
+    size = max(FEWEST, min(samples, BLOCK_BYTES // row))
     engine.prepare()
-    types = dataset.known_types(engine)
-    pace = _Pace()
-    out = np.empty((size, len(engine.network.variables), engine.times.size))
+    crew = _Crew(engine, workers, max(FEWEST, TASK_BYTES // row), progress)
     for at in range(first, first + samples, size):
-        count = min(size, first + samples - at)
-        _fill(engine, at, out[:count], workers, pace, progress)
-        yield at, dataset.block(engine, at, out[:count], types)
+        yield at, crew.fill(at, min(size, first + samples - at))
 
 
-class _Pace:
-    """How many trajectories one task takes, so that it lasts about TASK_SECONDS."""
+class _Crew:
+    """Threads that fill a block together, each taking pieces until none are left.
 
-    def __init__(self) -> None:
-        self.size = FIRST_TASK
+    A piece is small enough for the cache, so that its counts are narrowed to their types right
+    where they were made, and lasts at most about TASK_SECONDS.
+    """
 
-    def note(self, count: int, seconds: float) -> None:
-        wanted = count * TASK_SECONDS / max(seconds, 1e-6)
-        self.size = int(max(FEWEST, min(wanted, self.size * 4)))
+    def __init__(
+        self, engine: Engine, workers: int, largest: int, progress: Progress | None
+    ) -> None:
+        self.engine, self.workers, self.largest, self.progress = engine, workers, largest, progress
+        self.types = dataset.known_types(engine)
+        self.piece = min(largest, FIRST_PIECE)
+        self.lock = threading.Lock()
 
+    def fill(self, at: int, count: int) -> dict[str, np.ndarray]:
+        """Recorded variables of trajectories at .. at + count - 1."""
+        parts: dict[int, dict[str, np.ndarray]] = {}
+        queue = [0, count]
+        with ThreadPoolExecutor(self.workers) as pool:
+            jobs = [pool.submit(self._work, at, queue, parts) for _ in range(self.workers)]
+            try:
+                for job in jobs:
+                    job.result()
+            except BaseException:
+                self.engine.stop[0] = True  # Ctrl-C: the kernels look at this flag and return
+                raise
+        ordered = [parts[begin] for begin in sorted(parts)]
+        return {name: np.concatenate([part[name] for part in ordered]) for name in ordered[0]}
 
-def _fill(
-    engine: Engine, at: int, out: np.ndarray, workers: int, pace: _Pace, progress: Progress | None
-) -> None:
-    """Fill one block with `workers` threads that take pieces until none are left."""
-    count = out.shape[0]
-    lock, taken = threading.Lock(), 0
-
-    def work() -> None:
-        nonlocal taken
+    def _work(self, at: int, queue: list[int], parts: dict[int, dict[str, np.ndarray]]) -> None:
+        """Take [begin, end) from the front of the queue, fill it, note it; until it is empty."""
+        engine = self.engine
+        out = np.empty((self.largest, len(engine.network.variables), engine.times.size))
         while not engine.stop[0]:
-            with lock:
-                begin, taken = taken, min(count, taken + min(pace.size, -(-count // workers)))
-                end = taken
+            with self.lock:
+                begin = queue[0]
+                queue[0] = end = min(queue[1], begin + self.piece)
             if begin == end:
                 return
             clock = time.perf_counter()
             try:
-                engine.fill(at + begin, out[begin:end])
+                engine.fill(at + begin, out[: end - begin])
+                made = dataset.block(engine, at + begin, out[: end - begin], self.types)
             except BaseException:
                 engine.stop[0] = True
                 raise
-            with lock:
-                pace.note(end - begin, time.perf_counter() - clock)
-                if progress is not None:
-                    progress(end - begin)
-
-    with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(work) for _ in range(workers)]
-        try:
-            for job in jobs:
-                job.result()
-        except BaseException:
-            engine.stop[0] = True  # Ctrl-C: the kernels look at this flag and return
-            raise
+            seconds = time.perf_counter() - clock
+            with self.lock:
+                parts[begin] = made
+                wanted = (end - begin) * TASK_SECONDS / max(seconds, 1e-6)
+                self.piece = int(max(FEWEST, min(wanted, self.largest)))
+                if self.progress is not None:
+                    self.progress(end - begin)

@@ -72,6 +72,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
     who = np.zeros({lanes}, np.int64)
     step = np.zeros({lanes}, np.int64)
     began = np.zeros({lanes}, np.int64)
+    passed = np.zeros({lanes} + 1, np.int64)
     q = 0
     alive = {lanes}
     passes = 0
@@ -81,30 +82,35 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
         step[l] = steps
         who[l] = -1
     while True:
+        # lanes whose clock has passed a grid time, gathered without branches
+        hits = 0
         for l in range({lanes}):
-            if f[0, l] > f[1, l]:
-                i = who[l]
-                k = step[l]
-                while k < steps and f[0, l] > times[k]:
-                    {block(record, 20)}
-                    k += 1
-                step[l] = k
-                if k < steps:
-                    f[1, l] = times[k]
-                elif q < n:
-                    seed_stream(seed, first + q, stream, l)
-                    f[0, l] = times[0]
-                    f[1, l] = times[0]
-                    {block(fill, 20)}
-                    who[l] = q
-                    step[l] = 0
-                    began[l] = passes
-                    q += 1
-                else:
-                    who[l] = -1
-                    f[0, l] = np.inf
-                    f[1, l] = np.inf
-                    alive -= 1
+            passed[hits] = l
+            hits += f[0, l] > f[1, l]
+        for h in range(hits):
+            l = passed[h]
+            i = who[l]
+            k = step[l]
+            while k < steps and f[0, l] > times[k]:
+                {block(record, 16)}
+                k += 1
+            step[l] = k
+            if k < steps:
+                f[1, l] = times[k]
+            elif q < n:
+                seed_stream(seed, first + q, stream, l)
+                f[0, l] = times[0]
+                f[1, l] = times[0]
+                {block(fill, 16)}
+                who[l] = q
+                step[l] = 0
+                began[l] = passes
+                q += 1
+            else:
+                who[l] = -1
+                f[0, l] = np.inf
+                f[1, l] = np.inf
+                alive -= 1
         if alive == 0:
             return
         hit = False
