@@ -41,7 +41,9 @@ bench: $(STAMP)
 
 # pins everything that an install of this checkout brings in, the peers included
 lock: $(STAMP)
-	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade -e '.[all,dev,bench]' torch==2.13.0
+	{ head -1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > constraints.new
+	mv constraints.new constraints.txt
 
 clean:
 	rm -rf $(VENV) demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
