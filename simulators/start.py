@@ -136,7 +136,7 @@ class Start:
             raise InputError(f"a uniform start over {ways:,} states is too many to enumerate")
         cuts = np.array(list(combinations(range(left + bars), bars)), dtype=np.int64)
         states = np.repeat(one, ways, axis=0)
-        states[:, places] = _gaps(cuts.reshape(ways, bars), np.full(ways, left + bars))
+        states[:, places] = _gaps(cuts.reshape(ways, bars).T, np.full(ways, left + bars)).T
         return states, np.full(ways, 1.0 / ways)
 
     def describe(self) -> dict[str, Any]:
@@ -214,22 +214,23 @@ def _check(name: str, values: np.ndarray, first: int, *, whole: bool) -> None:
         raise InputError(f"{noun}{name!r} must be {want}, not {values[at]:g}{where}")
 
 
-def _gaps(cuts: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    """Stars and bars: sorted bar positions (n, k-1) among `slots` (n,) -> counts (n, k)."""
-    edge = np.full((len(cuts), 1), -1, dtype=np.int64)
-    walls = np.concatenate([edge, cuts, slots[:, None].astype(np.int64)], axis=1)
-    return (np.diff(walls, axis=1) - 1).astype(np.float64)
+def _gaps(bars: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Stars and bars: sorted bar places (k-1, n) among `slots` (n,) -> counts (k, n)."""
+    edge = np.full((1, slots.size), -1, dtype=np.int64)
+    walls = np.concatenate([edge, bars, slots[None].astype(np.int64)])
+    return (np.diff(walls, axis=0) - 1).astype(np.float64)
 
 
 def _simplex(left: np.ndarray, parts: int, seed: int, draw: int, first: int) -> list[np.ndarray]:
     """Uniform over all ways to write `left` (n,) as `parts` counts: Floyd's sampling of bars."""
-    n, bars = left.size, parts - 1
-    slots = left.astype(np.int64) + bars
-    chosen = np.empty((n, bars), dtype=np.int64)
-    for b in range(bars):
-        top = slots - bars + b  # pick from 0..top; if taken, top itself is free
-        pick = np.floor(uniforms(seed, draw + b, first, n) * (top + 1)).astype(np.int64)
-        taken = (chosen[:, :b] == pick[:, None]).any(axis=1)
-        chosen[:, b] = np.where(taken, top, pick)
-    counts = _gaps(np.sort(chosen, axis=1), slots)
-    return list(counts.T)
+    n, count = left.size, parts - 1
+    slots = left.astype(np.int64) + count
+    bars = np.empty((count, n), dtype=np.int64)  # rows stay sorted: row 0 has the lowest bars
+    for b in range(count):
+        top = slots - count + b  # pick from 0..top; if taken, top itself is free
+        pick = (uniforms(seed, draw + b, first, n) * (top + 1)).astype(np.int64)
+        taken = (bars[:b] == pick).any(axis=0)
+        bars[b] = np.where(taken, top, pick)
+        for r in range(b):
+            bars[r], bars[b] = np.minimum(bars[r], bars[b]), np.maximum(bars[r], bars[b])
+    return list(_gaps(bars, slots))

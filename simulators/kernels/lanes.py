@@ -72,7 +72,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
     who = np.zeros({lanes}, np.int64)
     step = np.zeros({lanes}, np.int64)
     began = np.zeros({lanes}, np.int64)
-    passed = np.zeros({lanes} + 1, np.int64)
+    passed = U({2**lanes - 1})  # lanes, as bits, whose clock has passed a grid time
     q = 0
     alive = {lanes}
     passes = 0
@@ -82,13 +82,9 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
         step[l] = steps
         who[l] = -1
     while True:
-        # lanes whose clock has passed a grid time, gathered without branches
-        hits = 0
-        for l in range({lanes}):
-            passed[hits] = l
-            hits += f[0, l] > f[1, l]
-        for h in range(hits):
-            l = passed[h]
+        while passed != U(0):
+            l = np.int64(lowest(passed))
+            passed &= passed - U(1)
             i = who[l]
             k = step[l]
             while k < steps and f[0, l] > times[k]:
@@ -113,8 +109,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
                 alive -= 1
         if alive == 0:
             return
-        hit = False
-        while not hit:
+        while passed == U(0):
             passes += 1
             for l in range({lanes}):
                 s0 = stream[0, l]
@@ -148,9 +143,8 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
                 f[0, l] = t
                 {block(moves, 16)}
                 {block(checks, 16)}
-                hit |= t > f[1, l]
+                passed |= (U(1) << U(l)) if t > f[1, l] else U(0)
             if passes % {PATIENCE} == 0:
-                hit = True
                 for l in range({lanes}):
                     if who[l] >= 0 and passes - began[l] > limit:
                         report[0] = {TOO_MANY_EVENTS}
@@ -187,5 +181,5 @@ def _checks(program: Program, new: int, total: str, flag: int) -> list[str]:
     return [
         f"good = {' & '.join(tests)}",
         f"f[{flag}, l] = 0.0 if good else 1.0",
-        "hit |= not good",
+        "passed |= U(0) if good | (f[1, l] == np.inf) else (U(1) << U(l))",  # idle lanes may be bad
     ]

@@ -6,6 +6,7 @@ trajectory is the same bit for bit in a vector lane, in scalar code, and on anot
 
 import numpy as np
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from simulators.random import GOLDEN
@@ -31,6 +32,17 @@ def as_float(typing, bits):
 def as_bits(typing, value):
     """The bits of a float64."""
     return _bitcast(types.uint64, types.float64)
+
+
+@intrinsic
+def lowest(typing, bits):
+    """Place of the lowest bit that is set; bits must not be 0."""
+
+    def generate(context, builder, signature, args):
+        never_zero = cgutils.true_bit
+        return builder.cttz(args[0], never_zero)
+
+    return types.uint64(types.uint64), generate
 
 
 @njit(nogil=True)

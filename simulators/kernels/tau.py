@@ -18,10 +18,11 @@ from simulators import rates
 from simulators.kernels.codes import BAD_RATE, TOO_LARGE, TOO_MANY_EVENTS
 
 EPSILON = 0.03  # Cao, Gillespie and Petzold's choice
+TURNOVER = 0.05  # share of a species that may come or go in a leap; keeps the spread within 2 %
 
 
 def own_tables(network):
-    """`orders` (V, 2) and `epsilon`: the last arguments of `run`.
+    """`orders` (V, 2), `epsilon` and `turnover`: the last arguments of `run`.
 
     A row of `orders`: the highest order of the reactions of a species, and its own share of it.
     """
@@ -34,14 +35,14 @@ def own_tables(network):
             row = (float(sum(reactants.values())), float(own)) if own else (3.0, 1.0)
             place = network.variables.index(name)
             orders[place] = max(tuple(orders[place]), row)
-    return orders, EPSILON
+    return orders, EPSILON, TURNOVER
 
 
 def run(
     seed, first, initial, constants, times, out, report, where, limit, stop,
     counts, initially, rules,
     kinds, leaves, change_at, change_what, change_by, affects_at, affects,
-    orders, epsilon,
+    orders, epsilon, turnover,
 ):  # fmt: skip
     """Fill out (n, V, T); see `lanes.source` for the arguments they share."""
     n, steps, size = out.shape[0], times.size, initial.shape[1]
@@ -128,6 +129,9 @@ def run(
                         if drift[v] != 0.0:
                             leap = min(leap, room / abs(drift[v]))
                         leap = min(leap, room * room / spread[v])
+                        # where gains and losses balance, drift says nothing about how fast the
+                        # state forgets: a leap that replaces much of it spreads out too far
+                        leap = min(leap, max(turnover * x, 2.0) / spread[v])
                 if leap < 10.0 / total:
                     exact = 100
             if exact > 0 or total == 0.0:
