@@ -37,7 +37,7 @@ test: lint
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,bench]'
-	$(BIN)/python -m benchmarks.simulator --save
+	$(BIN)/python benchmarks/simulator.py --save
 
 # pins everything that an install of this checkout brings in, the peers included
 lock: $(STAMP)

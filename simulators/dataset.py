@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
@@ -125,6 +126,7 @@ def command_name() -> str:
     return sys.argv[0].replace("\\", "/").rsplit("/", 1)[-1] or "python"
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)

@@ -55,6 +55,9 @@ def simulate(
     made: dict[str, np.ndarray] = {}
     for at, block in blocks(engine, samples, threads=threads, first=first, progress=progress):
         for name, values in block.items():
+            if len(values) == samples:
+                made[name] = values
+                continue
             if name not in made:
                 made[name] = np.empty((samples, *values.shape[1:]), values.dtype)
             elif values.dtype.itemsize > made[name].dtype.itemsize:

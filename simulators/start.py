@@ -110,13 +110,15 @@ class Start:
             drawn = value.draw(uniforms(self.seed, draw, first, count), first, True)
             _check(name, drawn, first, whole=True)
             counts[name] = drawn
+        for name in network.species:
+            if name not in self._species and not (self.uniform and name in self._rest):
+                _check(name, counts[name], first, whole=True)
         if self._rest and (self.uniform or (self._species and network.population)):
             left = self._left(parameters, counts, first, count)
-            shares = self._spread(left, first, count)
+            shares = self._spread(left, first, count)  # whole, >= 0, adding up to what is left
             counts.update(zip(self._rest, shares, strict=True))
-        for name in network.species:
-            _check(name, counts[name], first, whole=True)
-        self._check_total(parameters, counts)
+        else:
+            self._check_total(parameters, counts)
         columns = [counts[k] if k in counts else parameters[k] for k in network.variables]
         shape = (count,)
         return np.stack([np.broadcast_to(column, shape) for column in columns], axis=1)
