@@ -49,11 +49,11 @@ class Engine:
         self.program: Program = lower(self.network, laws, fixed, smooth_time=self.method == "ode")
         if self.kernel is None:
             small = len(self.program.rates) <= MOST_IN_LANES
-            direct = "lanes" if self.program.vectorises and small else "graph"
+            direct = "lanes" if self.program.autonomous and small else "graph"
             self.kernel = direct if self.method == "direct" else self.method
         if self.kernel not in KERNELS:
             raise InputError(f"kernel must be one of {', '.join(KERNELS)}, not {self.kernel!r}")
-        if self.kernel == "lanes" and (self.program.triggers or self.program.stops):
+        if self.kernel == "lanes" and not self.program.autonomous:
             raise InputError("the lanes kernel takes no events and no time in rates")
         if self.method != "direct":
             self._refuse_state_events()
@@ -105,8 +105,7 @@ class Engine:
     def _compile(self, checked: bool) -> Callable[..., Any]:
         program = self.program
         if self.kernel == "lanes":
-            # library calls cannot be vectorised, so more than one lane would gain nothing
-            width = lanes.LANES if program.vectorises else 1
+            width = lanes.LANES if program.vectorises else 1  # one lane is plain scalar code
             text = lanes.source(program, self._varying, lanes=width, checked=checked)
             return compile_kernel(text)
         kernel = _SCALAR[self.kernel or ""]

@@ -40,16 +40,17 @@ class Program:
     assignments: tuple[dict[int, Expression], ...] = ()
     stops: tuple[Expression, ...] = ()
 
+    @property
+    def autonomous(self) -> bool:
+        """Nothing but reactions changes the state, and no rate depends on time."""
+        return not self.triggers and not self.stops
+
     @cached_property
     def vectorises(self) -> bool:
-        """No library call, no time and no event stands in the way of many lanes."""
+        """No rate calls a library function, which would keep a loop from vector registers."""
         nodes = (node for rate in self.rates for node in rates.walk(rate))
         calls = (node.operator for node in nodes if isinstance(node, Apply))
-        return (
-            not self.triggers
-            and not self.stops
-            and all(rates.OPERATORS[operator].vector for operator in calls)
-        )
+        return all(rates.OPERATORS[operator].vector for operator in calls)
 
     def constant_values(self, parameters: Mapping[str, Any], count: int) -> np.ndarray:
         """Values of the constants, shape (1, C), or (count, C) when a parameter varies."""

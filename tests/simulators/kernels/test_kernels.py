@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import solve_ivp
 
-from simulators import InputError, Reaction, ReactionNetwork, models, rates, simulate
+from simulators import Event, InputError, Reaction, ReactionNetwork, models, rates, simulate
 from simulators.engine import Engine
 from simulators.kernels import lanes
 from simulators.kernels.build import compile_kernel
@@ -110,15 +110,27 @@ def test_many_reactions_agree_between_lanes_and_graph() -> None:
     assert abs(ratio - 1) < 0.05
 
 
-def test_the_graph_kernel_is_chosen_for_large_networks_and_library_calls() -> None:
+def test_the_graph_kernel_is_chosen_for_large_networks_and_those_with_events_or_time() -> None:
     def chosen(network: ReactionNetwork) -> str | None:
         return Engine(network, Start(network), network.times).kernel
 
     many = [Reaction(f"r{i}", "X -> 0", f"{i + 1}*X") for i in range(100)]
     assert chosen(models.esirs()) == "lanes"
     assert chosen(ReactionNetwork("n", {"X": 1}, {}, many)) == "graph"
+    switch = [Reaction("r", "X -> 0", "X*piecewise(1, time < 2, 0)")]
+    assert chosen(ReactionNetwork("n", {"X": 1}, {}, switch)) == "graph"
+    event = [Event("e", "X > 3", {"X": 0})]
+    assert chosen(ReactionNetwork("n", {"X": 1}, {}, many[:2], events=event)) == "graph"
     call = [Reaction("r", "X -> 0", "X*exp(-X)")]
-    assert chosen(ReactionNetwork("n", {"X": 1}, {}, call)) == "graph"
+    assert chosen(ReactionNetwork("n", {"X": 1}, {}, call)) == "lanes"
+
+
+def test_library_calls_in_rates_agree_between_kernels() -> None:
+    """Saturating death: the scalar form of the lanes and the graph draw the same trajectories."""
+    law = "piecewise(5*exp(-1/X)*X^0.5, X > 0, 0)"
+    network = ReactionNetwork("n", {"X": 50}, {}, [Reaction("r", "X -> 0", law)], until=2, steps=4)
+    made = {kernel: fill(network, 2_000, kernel=kernel)[:, 0] for kernel in ("lanes", "graph")}
+    assert (made["lanes"] == made["graph"]).all()
 
 
 def test_tau_leaping_has_no_visible_bias_in_the_mean() -> None:
