@@ -109,7 +109,7 @@ class Engine:
             text = lanes.source(program, self._varying, lanes=width, checked=checked)
             return compile_kernel(text)
         kernel = _SCALAR[self.kernel or ""]
-        text, tables = scalar.module(program, kernel.run)
+        text, tables = scalar.module(program, kernel.FUNCTIONS)
         events = self.network.events
         initially = np.array([event.initially for event in events], np.bool_)
         rules = np.array(
@@ -117,7 +117,7 @@ class Engine:
             np.float64,
         ).reshape(len(events), 3)
         own = kernel.own_tables(self.network)
-        self._tables = (program.species, initially, rules, *tables.arrays(), *own)
+        self._tables = (program.species, initially, rules, tables.arrays(), own)
         return compile_kernel(text)
 
     # --- refusals and diagnoses -------------------------------------------------------------------

@@ -6,7 +6,7 @@ persistent, at trigger).
 """
 
 # mypy: ignore-errors
-# ruff: noqa: F821
+# ruff: noqa: F821, RUF059
 from __future__ import annotations
 
 import numpy as np
@@ -14,8 +14,9 @@ import numpy as np
 from simulators.kernels.codes import BAD_ASSIGNMENT, EVENT_LOOP, MOST_AT_ONCE
 
 
-def collect(t, w, now, was, pending, new, rules):
+def collect(t, w, events):
     """Mark events whose trigger has just turned true; drop those that lost theirs."""
+    now, was, pending, new, rules = events
     triggers(t, w, now)
     for e in range(now.size):
         if now[e] and not was[e]:
@@ -26,15 +27,16 @@ def collect(t, w, now, was, pending, new, rules):
         was[e] = now[e]
 
 
-def settle(t, w, counts, now, was, pending, new, rules):
+def settle(t, w, counts, events):
     """Carry out what has triggered, highest priority first, until nothing more triggers.
 
     Returns how many events were carried out, or minus a code of `codes`. The first `counts` entries
     of w are species and stay whole.
     """
+    now, was, pending, new, rules = events
     done = 0
     while done <= MOST_AT_ONCE:
-        collect(t, w, now, was, pending, new, rules)
+        collect(t, w, events)
         best = -1
         for e in range(now.size):
             if pending[e] and (best < 0 or rules[e, 0] > rules[best, 0]):

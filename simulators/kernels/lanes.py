@@ -112,28 +112,8 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
         while passed == U(0):
             passes += 1
             for l in range({lanes}):
-                s0 = stream[0, l]
-                s1 = stream[1, l]
-                s2 = stream[2, l]
-                s3 = stream[3, l]
-                z = s0 + s3
-                u = ((z << U(23)) | (z >> U(41))) + s0
-                z = s1 << U(17)
-                s2 ^= s0
-                s3 ^= s1
-                s1 ^= s2
-                s0 ^= s3
-                s2 ^= z
-                s3 = (s3 << U(45)) | (s3 >> U(19))
-                z = s0 + s3
-                v = ((z << U(23)) | (z >> U(41))) + s0
-                z = s1 << U(17)
-                s2 ^= s0
-                s3 ^= s1
-                stream[1, l] = s1 ^ s2
-                stream[0, l] = s0 ^ s3
-                stream[2, l] = s2 ^ z
-                stream[3, l] = (s3 << U(45)) | (s3 >> U(19))
+                u = next_bits(stream, l)
+                v = next_bits(stream, l)
                 {block(load, 16)}
                 {block(keep, 16)}
                 {block(rate, 16)}

@@ -8,14 +8,14 @@ is index tables. `w` is the vector of variables followed by constants, shape (V 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from simulators import rates
-from simulators.kernels import events
+from simulators.kernels import driver, events
 from simulators.kernels.program import Program
 from simulators.rates import Apply, Expression, Name
 
@@ -50,15 +50,19 @@ class Tables:
         )  # fmt: skip
 
 
-def module(program: Program, kernel: Callable[..., Any]) -> tuple[str, Tables]:
-    """Source of a module with `rate`, `next_stop`, the event functions and `kernel` as `run`."""
+def module(program: Program, functions: Sequence[Callable[..., Any]]) -> tuple[str, Tables]:
+    """Source of a module with a network's `rate`, `next_stop` and events around `functions`.
+
+    `functions` are a kernel's `follow` and what it calls.
+    """
     place = _places(program)
     shapes = [_shape(rate) for rate in program.rates]
     templates = sorted({shape for shape, _ in shapes}, key=str)
     parts = [_rate_source(templates), _stop_source(program, place), _event_source(program, place)]
-    for function in (events.collect, events.settle):
+    helpers: list[Callable[..., Any]] = [events.collect, events.settle, *functions]
+    for function in helpers:
         parts.append(DECORATOR + inspect.getsource(function))
-    parts.append(CACHED + inspect.getsource(kernel))
+    parts.append(CACHED + inspect.getsource(driver.run))
     most = max((len(names) for _, names in shapes), default=0)
     leaves = np.zeros((len(shapes), most), np.int64)
     for j, (_, names) in enumerate(shapes):
