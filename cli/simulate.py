@@ -12,6 +12,7 @@ import numpy as np
 from cli import console, options
 from simulators import ReactionNetwork, models
 from simulators.errors import InputError, unknown
+from simulators.network import even_times
 
 
 @click.command()
@@ -144,8 +145,6 @@ def _initial(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
 def _grid(network: ReactionNetwork, steps: int | None, until: float | None) -> np.ndarray | None:
     if steps is None and until is None:
         return None
-    steps = network.steps if steps is None else steps
-    until = network.until if until is None else until
-    if steps < 1 or not 0 < until < float("inf"):
-        raise InputError(f"--steps must be >= 1 and --until > 0, not {steps} and {until:g}")
-    return np.linspace(0.0, until, steps)
+    return even_times(
+        network.until if until is None else until, network.steps if steps is None else steps
+    )

@@ -24,6 +24,7 @@ BLOCK_BYTES = 48_000_000  # of trajectories in float64: what bounds memory when 
 TASK_BYTES = 3_000_000  # of these, what one thread works on at a time: it stays in the cache
 TASK_SECONDS = 0.2  # how long a piece of work should take at most, for smooth progress
 FEWEST, FIRST_PIECE = 64, 512  # trajectories in a piece of work
+MOST_THREADS = 1024
 
 
 def simulate(
@@ -118,8 +119,8 @@ def thread_count(threads: int | None) -> int:
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-    if threads < 1:
-        raise InputError(f"threads must be >= 1, not {threads}")
+    if not 1 <= threads <= MOST_THREADS:
+        raise InputError(f"threads must be from 1 to {MOST_THREADS:,}, not {threads:,}")
     return threads
 
 
@@ -134,9 +135,9 @@ def blocks(
     """(index of its first trajectory, recorded variables) of one block after another, in order."""
     workers = thread_count(threads)
     row = len(engine.network.variables) * engine.times.size * 8  # bytes of one trajectory at work
-    size = max(FEWEST, min(samples, BLOCK_BYTES // row))
+    size = max(1, min(samples, BLOCK_BYTES // row))
     engine.prepare()
-    crew = _Crew(engine, workers, max(FEWEST, TASK_BYTES // row), progress)
+    crew = _Crew(engine, workers, min(size, max(FEWEST, TASK_BYTES // row)), progress)
     for at in range(first, first + samples, size):
         yield at, crew.fill(at, min(size, first + samples - at))
 
@@ -160,8 +161,9 @@ class _Crew:
         """Recorded variables of trajectories at .. at + count - 1."""
         parts: dict[int, dict[str, np.ndarray]] = {}
         queue = [0, count]
-        with ThreadPoolExecutor(self.workers) as pool:
-            jobs = [pool.submit(self._work, at, queue, parts) for _ in range(self.workers)]
+        workers = min(self.workers, -(-count // self.piece))
+        with ThreadPoolExecutor(workers) as pool:
+            jobs = [pool.submit(self._work, at, queue, parts) for _ in range(workers)]
             try:
                 for job in jobs:
                     job.result()
@@ -192,6 +194,6 @@ class _Crew:
             with self.lock:
                 parts[begin] = made
                 wanted = (end - begin) * TASK_SECONDS / max(seconds, 1e-6)
-                self.piece = int(max(FEWEST, min(wanted, self.largest)))
+                self.piece = int(min(max(FEWEST, wanted), self.largest))
                 if self.progress is not None:
                     self.progress(end - begin)

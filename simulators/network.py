@@ -30,6 +30,7 @@ from simulators.conservation import ConservationLaw, conservation_laws
 from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Name, Number, apply
 
+MOST_STEPS = 10_000_000
 _NAME = re.compile(r"[^\W\d]\w*")
 _TERM = re.compile(r"(\d+)?\s*\*?\s*([^\W\d]\w*)")
 
@@ -197,7 +198,7 @@ class ReactionNetwork:
     @property
     def times(self) -> np.ndarray:
         """The default time grid, shape (steps,)."""
-        return np.linspace(0.0, self.until, self.steps)
+        return even_times(self.until, self.steps)
 
     def initial_counts(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Initial value of each species for these parameter values (scalars or arrays)."""
@@ -360,8 +361,20 @@ class ReactionNetwork:
             extra = rates.names(as_expression(count)) - self.parameters.keys()
             if extra:
                 raise InputError(f"{where}: only parameters may occur, not {sorted(extra)[0]!r}")
-        if not (np.isfinite(self.until) and self.until > 0 and self.steps >= 1):
-            raise InputError(f"until must be > 0 and steps >= 1: {self.until}, {self.steps}")
+        _check_even(self.until, self.steps)
+
+
+def even_times(until: float, steps: int) -> np.ndarray:
+    """A grid of `steps` times from 0 to `until`, shape (steps,)."""
+    _check_even(until, steps)
+    return np.linspace(0.0, until, steps)
+
+
+def _check_even(until: float, steps: int) -> None:
+    if not 0 < until < float("inf"):
+        raise InputError(f"until must be a number > 0, not {until:g}")
+    if not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"steps must be from 1 to {MOST_STEPS:,}, not {steps:,}")
 
 
 def apply_mass_action(

@@ -26,6 +26,7 @@ from simulators.start import Initial
 SUFFIXES = (".nc", ".zarr")
 COMPRESSION: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
 COPY_ROWS = 100_000
+SHRINK = 50  # more than compression ever gains on counts of one byte
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ def write(
 ) -> Written:
     """Trajectories 0 .. samples - 1 of an engine into a file."""
     target = check_target(path, force)
+    _check_space(engine, samples, target)
     engine.prepare()
     clock = time.perf_counter()
     with replacing(target) as part:
@@ -100,6 +102,17 @@ def check_target(path: str | Path, force: bool, suffixes: Sequence[str] = SUFFIX
     if target.is_dir() and not (target / "zarr.json").exists() and any(target.iterdir()):
         raise InputError(f"{str(path)!r} is a folder that holds something else: it is left alone")
     return target
+
+
+def _check_space(engine: Engine, samples: int, target: Path) -> None:
+    """Refuse what cannot fit on the disk, however well it compresses."""
+    least = samples * engine.times.size * len(engine.network.species) / SHRINK
+    free = shutil.disk_usage(target.parent).free
+    if least > free:
+        raise InputError(
+            f"{samples:,} trajectories need more than {least / 1e6:,.0f} MB on disk, with "
+            f"{free / 1e6:,.0f} MB free: ask for fewer samples or steps"
+        )
 
 
 @contextmanager
@@ -217,7 +230,7 @@ def _write(
     if wider:
         path = sink.path.with_name(f"{sink.path.name}.wide{at}.part")
         wide = _open(path, suffix, engine, block, sink.types | wider, samples)
-        for name in block:
+        for name in ("sample", *block):
             for begin in range(0, at, COPY_ROWS):
                 end = min(at, begin + COPY_ROWS)
                 wide.put(name, begin, sink.get(name, begin, end))
@@ -226,17 +239,13 @@ def _write(
         sink = wide
     for name, values in block.items():
         sink.put(name, at, values)
+    sink.put("sample", at, np.arange(at, at + len(values)))
     return sink
 
 
 def _chunks(samples: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     rows = max(1, min(samples, 1_000_000 // max(1, int(np.prod(shape)))))
     return (rows, *shape)
-
-
-def _number(sink: Sink, samples: int) -> None:
-    for begin in range(0, samples, COPY_ROWS):
-        sink.put("sample", begin, np.arange(begin, min(samples, begin + COPY_ROWS)))
 
 
 class NetCDF:
@@ -265,7 +274,6 @@ class NetCDF:
             )
             variable.setncatts(array.attrs)
         self.put("time", 0, template["time"].values)
-        _number(self, samples)
 
     def put(self, name: str, at: int, values: np.ndarray) -> None:
         self.file[name][at : at + len(values)] = values
@@ -302,7 +310,6 @@ class Zarr:
                 attributes=dict(array.attrs),
             )
         self.put("time", 0, template["time"].values)
-        _number(self, samples)
 
     def put(self, name: str, at: int, values: np.ndarray) -> None:
         self.group[name][at : at + len(values)] = values

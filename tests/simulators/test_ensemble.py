@@ -131,7 +131,7 @@ def test_an_ode_that_explodes_says_so() -> None:
         ({"times": "abc"}, "numbers"),
         ({"seed": -1}, "seed must be"),
         ({"seed": 2**64}, "seed must be"),
-        ({"threads": 0}, "threads must be"),
+        ({"threads": 0}, "threads must be from 1"),
         ({"max_events": 0}, "max_events must be"),
         ({"first": -1}, "first must be"),
         ({"parameters": {"N": 0, "beta": 1}, "initial": {"S": 0}}, "in a rate law is"),
