@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from simulators.errors import InputError as InputError
     from simulators.errors import SimulationError as SimulationError
     from simulators.master_equation import MasterEquation as MasterEquation
-    from simulators.network import Event as Event
-    from simulators.network import Reaction as Reaction
     from simulators.network import ReactionNetwork as ReactionNetwork
+    from simulators.reactions import Event as Event
+    from simulators.reactions import Reaction as Reaction
     from simulators.rejection import reject as reject
     from simulators.sbml import read_sbml as read_sbml
     from simulators.storage import simulate_to as simulate_to
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 # loaded when first asked for: numba and xarray take a second that `surrogate --help` need not pay
 _HOMES = {
     "Conditions": "conditions",
-    "Event": "network",
+    "Event": "reactions",
     "ImpossibleError": "errors",
     "InputError": "errors",
     "MasterEquation": "master_equation",
-    "Reaction": "network",
+    "Reaction": "reactions",
     "ReactionNetwork": "network",
     "SimulationError": "errors",
     "read_sbml": "sbml",

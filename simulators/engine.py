@@ -14,7 +14,8 @@ from simulators.kernels import codes, graph, lanes, ode, scalar, tau
 from simulators.kernels.build import compile_kernel
 from simulators.kernels.program import Program, lower
 from simulators.kernels.proofs import proved
-from simulators.network import ReactionNetwork, as_expression
+from simulators.network import ReactionNetwork
+from simulators.reactions import as_expression
 from simulators.start import Start
 
 METHODS = ("direct", "tau", "ode")

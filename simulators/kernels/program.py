@@ -16,8 +16,9 @@ import numpy as np
 
 from simulators import rates
 from simulators.errors import InputError
-from simulators.network import ReactionNetwork, as_expression
+from simulators.network import ReactionNetwork
 from simulators.rates import Apply, Expression, Name, Number, apply
+from simulators.reactions import as_expression
 
 MOST_UNROLLED = 8  # x^n with a whole n up to this becomes a product: pow() is slow and unvectorised
 ZERO, ONE = Number(0.0), Number(1.0)

@@ -1,6 +1,7 @@
 """Birth and death: the simplest network, and its answer is known exactly."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def birth_death() -> ReactionNetwork:

@@ -1,6 +1,7 @@
 """Dimerisation: two proteins bind and come apart; P + 2 P2 is conserved."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def dimerisation() -> ReactionNetwork:

@@ -1,6 +1,7 @@
 """Ergodic SIRS: SIRS in an open population, with infections from outside."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def esirs() -> ReactionNetwork:

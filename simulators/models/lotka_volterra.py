@@ -1,6 +1,7 @@
 """Lotka-Volterra: prey and predators in noisy cycles."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def lotka_volterra() -> ReactionNetwork:

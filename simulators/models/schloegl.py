@@ -1,6 +1,7 @@
 """Schlögl's model: one species, two stable levels, noise chooses between them."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def schloegl() -> ReactionNetwork:

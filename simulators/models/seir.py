@@ -1,6 +1,7 @@
 """SEIR: SIR with a latent period, exposed before infectious."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def seir() -> ReactionNetwork:

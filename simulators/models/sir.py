@@ -1,6 +1,7 @@
 """SIR: an epidemic that passes once through a closed population."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def sir() -> ReactionNetwork:

@@ -1,6 +1,7 @@
 """SIRS: immunity wanes, so a first wave settles into an endemic disease or dies out."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def sirs() -> ReactionNetwork:

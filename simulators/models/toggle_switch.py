@@ -1,6 +1,7 @@
 """Toggle switch: two genes repress each other, and one of them wins."""
 
-from simulators.network import Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
+from simulators.reactions import Reaction
 
 
 def toggle_switch() -> ReactionNetwork:

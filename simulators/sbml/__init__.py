@@ -16,8 +16,9 @@ from typing import Any
 
 from simulators import rates
 from simulators.errors import InputError
-from simulators.network import Event, Reaction, ReactionNetwork
+from simulators.network import ReactionNetwork
 from simulators.rates import Expression, Name, Number
+from simulators.reactions import Event, Reaction
 from simulators.sbml.document import read_document
 from simulators.sbml.formulas import TOTAL, real, size, too_large, truth
 from simulators.sbml.quantities import PARTS, Quantities, bounded, whole
