@@ -18,7 +18,7 @@ def open_trajectories(path: str) -> xr.Dataset:
     place = Path(path)
     if not place.exists():
         raise InputError(f"there is no file {path!r}; make one with: surrogate simulate esirs")
-    if place.is_dir() != (place.suffix == ".zarr"):
+    if place.is_dir() != (place.suffix.lower() == ".zarr"):
         raise InputError(f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr)")
     try:
         data = xr.open_zarr(place) if place.is_dir() else xr.open_dataset(place, engine="netcdf4")

@@ -7,24 +7,23 @@ import json
 import click
 
 from cli import options
+from cli.simulate import find
 from simulators import models
-from simulators.errors import unknown
 
 
 @click.command()
 @click.argument("name", required=False)
 @options.as_json
 def command(name: str | None, as_json: bool) -> None:
-    """List the built-in models, or show the model NAME in full."""
-    if name is not None and name not in models.MODELS:
-        raise unknown("model", name, models.MODELS)
-    chosen = [models.get(each) for each in (models.MODELS if name is None else [name])]
+    """List the built-in models, or show one in full: NAME is a model or an SBML file."""
+    chosen = [find(name)] if name else [models.get(each) for each in models.MODELS]
     if as_json:
         described = {network.name: network.to_dict() for network in chosen}
         click.echo(json.dumps(described, indent=2))
     elif name is not None:
         click.echo(chosen[0])
-        click.echo(f"  reference   {chosen[0].reference}")
+        if chosen[0].reference:
+            click.echo(f"  reference   {chosen[0].reference}")
     else:
         wide = max(len(network.name) for network in chosen)
         for network in chosen:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
 from cli import console, files, options
 from simulators.errors import InputError, unknown
 
 FORMATS = (".png", ".svg", ".pdf")
+MOST_PANELS = 24
 
 
 @click.command()
@@ -44,14 +46,22 @@ def command(
 
     check_target(target, force, FORMATS)
     have = series(source)
-    names = [name.strip() for name in species.split(",")] if species else have
+    names = [name.strip() for name in species.split(",")] if species else have[:MOST_PANELS]
     for name in names:
         if name not in have:
             raise unknown("species", name, have)
     if not names:
         raise InputError(f"{data!r} has no variables over (sample, time)")
     other = files.open_trajectories(against) if against else None
-    figure = fan_chart(source, names, against=other, trajectories=trajectories, title=title)
+    if other is not None and not set(names) & set(series(other)):
+        raise InputError(f"{against!r} has none of {', '.join(names)}: nothing to compare")
+    try:
+        figure = fan_chart(source, names, against=other, trajectories=trajectories, title=title)
+    except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
+        raise InputError(f"cannot read {data!r}: {problem}") from None
     with replacing(target) as part:
         figure.savefig(part, dpi=150, format=target.suffix[1:].lower())
-    console.messages(quiet).print(f"[bold]{target}[/bold]  {', '.join(names)}")
+    say = console.messages(quiet)
+    say.print(f"[bold]{escape(str(target))}[/bold]  {', '.join(names)}")
+    if species is None and len(have) > MOST_PANELS:
+        say.print(f"the first {MOST_PANELS} of {len(have)} variables; choose others with --species")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from rich.markup import escape
 
 from cli import console, options
 from simulators import ReactionNetwork, models
@@ -84,12 +86,11 @@ def command(
     with console.bar(say, network.name, samples) as advance:
         made = write(engine, out, samples, threads=threads, force=force, progress=advance)
     speed = made.samples / made.simulating
-    say.print(
-        f"[bold]{made.path}[/bold]  {made.samples:,} trajectories × {made.steps} times of "
-        f"{', '.join(made.variables)}  ({console.size(made.bytes)}, seed {seed})"
-    )
+    shape = f"{made.samples:,} trajectories × {made.steps} times of {', '.join(made.variables)}"
+    size = console.size(made.bytes)
+    say.print(f"[bold]{escape(str(made.path))}[/bold]  {shape}  ({size}, seed {seed})")
     say.print(f"simulated in {made.simulating:.2f} s ({speed:,.0f} trajectories/s)")
-    say.print(f"next: surrogate plot {made.path}")
+    say.print(f"next: surrogate plot {escape(shlex.quote(str(made.path)))}")
     if as_json:
         summary = {
             "path": str(made.path),

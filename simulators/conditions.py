@@ -11,6 +11,7 @@ Predicates are conditions in the rate-law language, functions of the named value
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +108,9 @@ class Conditions:
             return cls(where, network, times, parameters)
         if where.network != network or not np.array_equal(where.times, times):
             raise InputError("these conditions were written for another network or time grid")
-        return where
+        fitted = copy(where)
+        fitted._parameters = {**where._parameters, **(parameters or {})}
+        return fitted
 
     # --- what they say ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from simulators import rates
 from simulators.errors import InputError, SimulationError
 from simulators.kernels import codes, graph, lanes, ode, scalar, tau
-from simulators.kernels.build import compile_kernel
+from simulators.kernels.build import compile_kernel, forget
 from simulators.kernels.program import Program, lower
 from simulators.kernels.proofs import proved
 from simulators.network import ReactionNetwork
@@ -20,6 +20,7 @@ from simulators.start import Start
 
 METHODS = ("direct", "tau", "ode")
 KERNELS = ("lanes", "graph", "tau", "ode")
+LARGEST = 2.0**53  # counts are exact in a float64 up to here
 MOST_IN_LANES = 24  # reactions; beyond, vector code takes too long to compile
 _SCALAR: dict[str, Any] = {"graph": graph, "tau": tau, "ode": ode}  # modules
 
@@ -63,14 +64,24 @@ class Engine:
             for index, constant in enumerate(self.program.constants)
             if rates.names(constant) & set(self.start.varying)
         )
+        largest = max((by for change in self.program.changes for by in change.values()), default=0)
+        grown = float(largest) * self.max_events >= LARGEST
+        self._may_outgrow = self.method == "direct" and (grown or bool(self.network.events))
         self._ready: dict[bool, Callable[..., Any]] = {}
         self._tables: tuple[Any, ...] = ()
 
     def prepare(self) -> None:
         """Compile, or load the compiled code, before any clock runs."""
         size = len(self.network.variables)
-        nothing = np.empty((0, size, self.times.size))
-        self._run(0, np.empty((0, size)), self._constants(0, 1), nothing)
+        nothing, nowhere = np.empty((0, size, self.times.size)), np.empty((0, size))
+        constants = self._constants(0, 1)
+        try:
+            self._run(0, nowhere, constants, nothing)
+        except Exception:  # whatever a damaged cache file makes numba say
+            for kernel in self._ready.values():
+                forget(kernel)
+            self._ready.clear()
+            self._run(0, nowhere, constants, nothing)
 
     def fill(self, first: int, out: np.ndarray) -> None:
         """Trajectories first .. first + n - 1 into out, float64 (n, V, T)."""
@@ -79,6 +90,8 @@ class Engine:
         report, where = self._run(first, initial, self._constants(first, count), out)
         if report[0]:
             raise self._trouble(int(report[0]), int(report[1]), where)
+        if self._may_outgrow and not self.stop[0]:
+            self._check_size(first, out)
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -131,6 +144,13 @@ class Engine:
                     f"event {event.name!r} is triggered by the state ({trigger}), which method "
                     f"{self.method!r} would miss between its steps: use method 'direct'"
                 )
+
+    def _check_size(self, first: int, out: np.ndarray) -> None:
+        counts = out[:, : self.program.species]
+        if counts.max(initial=0.0) > LARGEST:
+            sample, _, step = np.unravel_index(int(counts.argmax()), counts.shape)
+            where = np.array([self.times[step], *out[sample, :, step]])
+            raise self._trouble(codes.TOO_LARGE, first + int(sample), where)
 
     def _trouble(self, code: int, trajectory: int, where: np.ndarray) -> SimulationError:
         state = dict(zip(self.program.variables, where[1:], strict=True))

@@ -79,11 +79,14 @@ def make_engine(
     first: int = 0,
 ) -> Engine:
     """Everything `simulate` checks before it runs."""
+    if not isinstance(network, ReactionNetwork):
+        raise InputError(
+            f"simulate takes a ReactionNetwork such as models.esirs() or models.get('esirs'), "
+            f"not {network!r}"
+        )
     check_samples(samples)
-    if first < 0:
-        raise InputError(f"first must be >= 0, not {first}")
-    if max_events < 1:
-        raise InputError(f"max_events must be >= 1, not {max_events}")
+    _check_count("first", first, 0, 2**62)
+    _check_count("max_events", max_events, 1, 2**62)
     seed = check_seed(seed)
     grid = check_times(network.times if times is None else times)
     start = Start(network, initial, parameters, samples=first + int(samples), seed=seed)
@@ -95,6 +98,12 @@ def check_samples(samples: int) -> None:
     """How many trajectories: at least one."""
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
         raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+
+
+def _check_count(name: str, value: int, least: int, most: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise InputError(f"{name} must be from {least} to {most:,}, not {value!r}")
 
 
 def check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -119,8 +128,7 @@ def thread_count(threads: int | None) -> int:
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-    if not 1 <= threads <= MOST_THREADS:
-        raise InputError(f"threads must be from 1 to {MOST_THREADS:,}, not {threads:,}")
+    _check_count("threads", threads, 1, MOST_THREADS)
     return threads
 
 

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -212,7 +213,7 @@ class ReactionNetwork:
 
     def _law(self, reaction: Reaction, *, falling: bool) -> Expression:
         given = rates.substitute(as_expression(reaction.rate), self.inlined_rules)
-        if not reaction.mass_action or rates.names(given) & (set(self.species) | {"time"}):
+        if not reaction.mass_action or rates.names(given) & self.species.keys():
             return given
         return mass_action(given, reaction.sides[0], falling=falling)
 
@@ -295,10 +296,10 @@ def even_times(until: float, steps: int) -> np.ndarray:
 
 
 def _check_even(until: float, steps: int) -> None:
-    if not 0 < until < float("inf"):
-        raise InputError(f"until must be a number > 0, not {until:g}")
-    if not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"steps must be from 1 to {MOST_STEPS:,}, not {steps:,}")
+    if not isinstance(until, Real) or not 0 < until < float("inf"):
+        raise InputError(f"until must be a number > 0, not {until!r}")
+    if not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"steps must be from 1 to {MOST_STEPS:,}, not {steps!r}")
 
 
 def _initial(name: str, count: int | str | Expression) -> Expression:

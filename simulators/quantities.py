@@ -48,6 +48,10 @@ class Range:
 
     def draw(self, u: np.ndarray, first: int, whole: bool) -> np.ndarray:
         if whole:
+            if self.low != int(self.low) or self.high != int(self.high):
+                raise InputError(
+                    f"a range of counts has whole bounds, not {self.low:g}..{self.high:g}"
+                )
             return self.low + np.floor(u * (self.high - self.low + 1))
         return self.low + u * (self.high - self.low)
 

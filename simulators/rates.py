@@ -20,6 +20,7 @@ from lark.exceptions import VisitError
 
 from simulators.errors import InputError, unknown
 
+BRACKETS = 150  # Python's parser takes 200
 DEPTH = 300  # deepest nesting accepted; far beyond any rate law, far below Python's recursion limit
 LENGTH = 20_000
 RESERVED = frozenset({"time", "pi", "true", "false", "and", "or", "not"})
@@ -147,7 +148,27 @@ def apply(operator: str, *arguments: Expression) -> Expression:
     depth = 1 + max((part.depth for part in arguments if isinstance(part, Apply)), default=0)
     if depth > DEPTH:
         raise InputError(f"expression nested deeper than {DEPTH} levels")
-    return Apply(operator, arguments, depth)
+    made = Apply(operator, arguments, depth)
+    if depth > BRACKETS and _brackets(made) > BRACKETS:
+        raise InputError(f"expression nested deeper than {BRACKETS} brackets")
+    return made
+
+
+def _continues(expression: Apply, first: Expression | None) -> bool:
+    """Whether a sum or product goes on from its first argument without brackets: a - b + c."""
+    if not isinstance(first, Apply):
+        return False
+    both = {expression.operator, first.operator}
+    return both <= {"+", "-"} or both <= {"*", "/"}
+
+
+def _brackets(expression: Expression) -> int:
+    """How deep brackets nest in its source."""
+    if not isinstance(expression, Apply) or not expression.arguments:
+        return 0
+    first, *rest = expression.arguments
+    inner = _brackets(first) - _continues(expression, first)
+    return 1 + max([inner, *(_brackets(part) for part in rest)])
 
 
 def piecewise(pieces: Sequence[Expression]) -> Expression:
@@ -298,11 +319,7 @@ def source(expression: Expression, rename: Mapping[str, str]) -> str:
         return rename[expression.name]
     parts = [source(argument, rename) for argument in expression.arguments]
     first = expression.arguments[0] if expression.arguments else None
-    if (
-        isinstance(first, Apply)
-        and first.operator == expression.operator
-        and first.operator in "+*"
-    ):
+    if _continues(expression, first):
         parts[0] = parts[0][1:-1]  # a long sum must not nest deeper than Python's parser takes
     return OPERATORS[expression.operator].code.format(*parts)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 from simulators import rates
 from simulators.errors import InputError
@@ -18,7 +20,9 @@ def as_expression(value: str | float | Expression) -> Expression:
     """What a person may write for a number, as an expression."""
     if isinstance(value, str):
         return rates.parse(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, Real) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise InputError(f"{value} is not a number that a network can contain")
         return Number(float(value))
     if isinstance(value, rates.Number | rates.Name | rates.Apply):
         return value
@@ -29,8 +33,8 @@ def as_expression(value: str | float | Expression) -> Expression:
 class Reaction:
     """`equation` is `A + 2 B -> C`; `rate` its law.
 
-    A rate without any species or rule is a mass-action constant: `2 X -> Y` at `k` fires at
-    k·X(X-1)/2. `mass_action=False` keeps such a rate as it is written.
+    A rate in which no species occurs, directly or through a rule, is a mass-action coefficient:
+    `2 X -> Y` at `k` fires at k·X(X-1)/2. `mass_action=False` keeps it as it is written.
     """
 
     name: str
@@ -87,7 +91,7 @@ def mass_action(constant: Expression, reactants: Mapping[str, int], *, falling: 
 
 def _sides(equation: str) -> tuple[dict[str, int], dict[str, int]]:
     """`S + I -> 2 I` as two mappings species -> count; `0` or nothing is the empty side."""
-    if equation.count("->") != 1 or "<->" in equation:
+    if not isinstance(equation, str) or equation.count("->") != 1 or "<->" in equation:
         raise InputError(
             f"reaction equation {equation!r} needs exactly one '->' "
             "(write a reversible reaction as two)"

@@ -20,6 +20,7 @@ from simulators.random import uniforms
 
 Initial = Mapping[str, Any] | str | None
 MOST_STATES = 5_000_000
+MOST_COUNT = 2.0**53  # beyond, float64 does not hold every whole number
 
 
 class Start:
@@ -39,8 +40,8 @@ class Start:
         seed: int = 0,
     ) -> None:
         self.network, self.seed = network, seed
-        given: dict[str, Any] = dict(parameters or {})
-        for name in given:
+        given = {} if parameters is None else parameters
+        for name in _mapping("parameters", given):
             if name not in network.parameters:
                 raise unknown("parameter", name, network.parameters)
         merged = {**network.parameters, **given}
@@ -62,7 +63,7 @@ class Start:
                     "has no meaning: give counts or ranges"
                 )
             return {}, choice == "uniform"
-        for name in initial:
+        for name in _mapping("initial", initial):
             if name not in network.species:
                 raise unknown("species", name, network.species)
         given = {name: quantity(name, value, samples) for name, value in initial.items()}
@@ -89,8 +90,9 @@ class Start:
             if isinstance(value, Fixed):
                 values[name] = value.value
                 continue
-            drawn = value.draw(uniforms(self.seed, draw, first, count), first, False)
-            _check(name, drawn, first, whole=False)
+            whole = name == self.network.population
+            drawn = value.draw(uniforms(self.seed, draw, first, count), first, whole)
+            _check(name, drawn, first, whole=whole)
             values[name] = drawn
         return values
 
@@ -204,15 +206,21 @@ class Start:
             )
 
 
+def _mapping(what: str, given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{what} is a mapping name -> value, not {given!r}")
+    return given
+
+
 def _check(name: str, values: np.ndarray, first: int, *, whole: bool) -> None:
     bad = ~np.isfinite(values)
     if whole:
-        bad |= (values < 0) | (values != np.floor(values))
+        bad |= (values < 0) | (values != np.floor(values)) | (values > MOST_COUNT)
     if bad.any():
         at = int(np.argmax(bad))
         where = f" (trajectory {first + at})" if values.size > 1 else ""
         noun = "initial count of " if whole else "parameter "
-        want = "a whole number >= 0" if whole else "finite"
+        want = "a whole number >= 0 (and <= 2^53)" if whole else "finite"
         raise InputError(f"{noun}{name!r} must be {want}, not {values[at]:g}{where}")
 
 

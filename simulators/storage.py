@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
+import itertools
 import os
 import shutil
 import time
+import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +29,8 @@ from simulators.start import Initial
 SUFFIXES = (".nc", ".zarr")
 COMPRESSION: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
 COPY_ROWS = 100_000
+_OWNER = f"{uuid.getnode():x}"  # other machines may write to the same folder
+_NUMBERS = itertools.count()
 SHRINK = 50  # more than compression ever gains on counts of one byte
 
 
@@ -78,7 +83,7 @@ def write(
     engine.prepare()
     clock = time.perf_counter()
     with replacing(target) as part:
-        names, simulating = _stream(engine, samples, part, target.suffix, threads, progress)
+        names, simulating = _stream(engine, samples, part, target.suffix.lower(), threads, progress)
     total = time.perf_counter() - clock
     return Written(target, names, samples, engine.times.size, _size(target), simulating, total)
 
@@ -86,11 +91,15 @@ def write(
 def check_target(path: str | Path, force: bool, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """The path, if something may be written there."""
     target = Path(path)
+    if not str(target).isprintable():
+        raise InputError(f"{str(target)!r} is no name for a file: some characters are unreadable")
     if target.suffix.lower() not in suffixes:
         raise InputError(
             f"cannot write {str(path)!r}: the name must end in {' or '.join(suffixes)}"
         )
-    if target.suffix == ".zarr":
+    if target.suffix.lower() == ".zarr":
+        if target.is_file():
+            raise InputError(f"{str(path)!r} is a file, not a Zarr folder: it is left alone")
         try:
             import zarr  # noqa: F401
         except ImportError:
@@ -119,13 +128,18 @@ def _check_space(engine: Engine, samples: int, target: Path) -> None:
 def replacing(target: Path) -> Iterator[Path]:
     """A path to write to that takes the target's place at the end, or disappears on any failure."""
     _sweep(target)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{_OWNER}-{os.getpid()}-{next(_NUMBERS)}.part")
+    old = part.with_suffix(".old.part")
     try:
         yield part
-        old = target.with_name(f"{part.name}.old")
-        if target.is_dir():
+        if target.is_dir():  # a folder cannot be replaced in one step
             target.rename(old)
-        os.replace(part, target)
+        try:
+            os.replace(part, target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
         _remove(old)
     except (OSError, RuntimeError) as problem:
         if isinstance(problem, SimulationError):
@@ -140,11 +154,14 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what runs that were killed left behind."""
-    for left in target.parent.glob(f".{target.name}.*.part"):
-        pid = left.name.split(".")[-2]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
-            _remove(left)
+    """Remove what runs on this machine that were killed left behind."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{_OWNER}-*.part"):
+        pid = left.name.split(f"{_OWNER}-")[1].split("-")[0]
+        if pid.isdigit() and Path("/proc/self").exists() and not Path(f"/proc/{pid}").exists():
+            if ".old." in left.name and not target.exists():
+                left.rename(target)  # killed between the two steps of replacing a folder
+            else:
+                _remove(left)
 
 
 def _remove(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,16 @@ MOST = 20_000  # trajectories looked at: quantiles of a picture need no more
 
 def series(data: xr.Dataset) -> list[str]:
     """Names of the variables that are trajectories over (sample, time)."""
-    return [str(name) for name, array in data.data_vars.items() if array.dims == ("sample", "time")]
+    names = [
+        str(name)
+        for name, array in data.data_vars.items()
+        if array.dims == ("sample", "time") and array.dtype.kind in "iufb"
+    ]
+    try:  # Zarr forgets the order of variables, the description of the network does not
+        species = list(json.loads(data.attrs["surrogate_config"])["network"]["species"])
+    except (KeyError, TypeError, ValueError):
+        return names
+    return [name for name in species if name in names] + [n for n in names if n not in species]
 
 
 def fan_chart(
@@ -47,7 +58,7 @@ def fan_chart(
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, name, colour in zip(axes, shown, COLOURS * len(shown), strict=False):
         _fan(axis, data, name, colour, trajectories)
-        if against is not None and name in against:
+        if against is not None and name in series(against):
             _outline(axis, against, name)
         axis.set_title(name, loc="left", fontweight="bold", fontsize=11)
         axis.set_xlabel(_time_label(data))
@@ -72,18 +83,26 @@ def _values(data: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
 def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int) -> None:
     times, values = _values(data, name)
     few = values[:: max(1, len(values) // max(trajectories, 1))][:trajectories]
-    axis.plot(times, few.T, color=colour, alpha=0.16, linewidth=0.6)
+    mark = "_" if len(times) == 1 else None  # a single time has no lines to draw
+    axis.plot(times, few.T, color=colour, alpha=0.16, linewidth=0.6, marker=mark)
     for low, high, alpha in BANDS:
-        bottom, top = np.nanquantile(values, [low, high], axis=0)
+        bottom, top = _quantiles(values, [low, high])
         axis.fill_between(times, bottom, top, color=colour, alpha=alpha, linewidth=0)
-    axis.plot(times, np.nanmedian(values, axis=0), color=colour, linewidth=2.0)
+    axis.plot(times, _quantiles(values, [0.5])[0], color=colour, linewidth=2.0, marker=mark)
 
 
 def _outline(axis: Axes, data: xr.Dataset, name: str) -> None:
     times, values = _values(data, name)
     for quantile, width in ((0.05, 0.8), (0.5, 1.4), (0.95, 0.8)):
-        line = np.nanquantile(values, quantile, axis=0)
+        line = _quantiles(values, [quantile])[0]
         axis.plot(times, line, color=AGAINST, linewidth=width, linestyle="--")
+
+
+def _quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles over trajectories, shape (len(levels), T); NaN where nothing is known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(np.nanquantile(values, levels, axis=0))
 
 
 def _time_label(data: xr.Dataset) -> str:

@@ -7,6 +7,7 @@ compiles.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.util
 import inspect
@@ -34,18 +35,20 @@ from simulators.kernels.streams import *
 def _folder() -> Path:
     """A folder for kernels that only this user can write; a temporary one when there is none."""
     base = os.environ.get("SURROGATE_CACHE")
-    if base is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-        base = os.path.join(base, "surrogate-toolkit")
-    folder = Path(base).expanduser() / "kernels"
+    if not base:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+        base = os.path.join(home, "surrogate-toolkit")
     try:
+        folder = Path(base).expanduser() / "kernels"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
             raise PermissionError(folder)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="surrogate-kernels-"))
+    except (OSError, RuntimeError):  # no home, or no right to write there
+        passing = tempfile.TemporaryDirectory(prefix="surrogate-kernels-")
+        atexit.register(passing.cleanup)
+        return Path(passing.name)
 
 
 @cache
@@ -79,3 +82,11 @@ def _write(path: Path, text: str) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(part, path)
+
+
+def forget(run: Callable[..., Any]) -> None:
+    """Drop what was kept of a kernel, so that it is compiled again: its files may be damaged."""
+    name = run.__module__
+    sys.modules.pop(name, None)
+    for kept in (_folder() / "__pycache__").glob(f"{name}.*"):
+        kept.unlink(missing_ok=True)

@@ -85,7 +85,7 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
         for at in range(change_at[last], change_at[last + 1]):
             w[change_what[at]] += change_by[at]
         fired += 1
-        if fired % 1024 == 0 and (stop[0] or fired > limit):
+        if fired > limit or (fired % 1024 == 0 and stop[0]):
             return TOO_MANY_EVENTS, t
 
 

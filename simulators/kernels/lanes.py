@@ -32,15 +32,17 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     rename |= {f"#{c}": f"c{c}" for c in range(len(program.constants))}
     fixed = [c for c in range(len(program.constants)) if c not in varying]
 
+    flag = rows + len(place)
+    time = flag + 1 if checked else 0  # the time before the last event is worth keeping for errors
     load = [f"c{c} = f[{row}, l]" for c, row in place.items()]
     load += [f"x{v} = f[{new + v}, l]" for v in range(count)]
     keep = [f"f[{old + v}, l] = x{v}" for v in range(count)]
+    keep += [f"f[{time}, l] = f[0, l]"] if checked else []
     rate = [f"a{j} = {rates.source(law, rename)}" for j, law in enumerate(program.rates)]
     sums = ["b0 = a0" if reactions else "b0 = 0.0"]
     sums += [f"b{j} = b{j - 1} + a{j}" for j in range(1, reactions)]
     total = f"b{max(reactions - 1, 0)}"
     moves = [f"f[{new + v}, l] = {_move(program, v)}" for v in range(count)]
-    flag = rows + len(place)
     checks = _checks(program, new, total, flag) if checked else []
 
     fill = [
@@ -52,7 +54,7 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     record = [f"out[i, {v}, k] = f[{old + v}, l]" for v in range(count)]
     tell = [f"where[{v + 1}] = f[{old + v}, l]" for v in range(count)]
 
-    trouble = ["report[1] = first + who[l]", "where[0] = f[0, l]", *tell, "return"]
+    trouble = ["report[1] = first + who[l]", f"where[0] = f[{time}, l]", *tell, "return"]
     tell_bad = []
     if checked:
         tell_bad = [f"for l in range({lanes}):", f"    if f[{flag}, l] != 0.0 and who[l] >= 0:"]
@@ -67,7 +69,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
     n = out.shape[0]
     steps = times.size
     {block([f"c{c} = constants[0, {c}]" for c in fixed], 4)}
-    f = np.zeros(({flag + 1}, {lanes}))
+    f = np.zeros(({flag + 2}, {lanes}))
     stream = np.zeros((4, {lanes}), np.uint64)
     who = np.zeros({lanes}, np.int64)
     step = np.zeros({lanes}, np.int64)
@@ -93,7 +95,11 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
             step[l] = k
             if k < steps:
                 f[1, l] = times[k]
-            elif q < n:
+                continue
+            if i >= 0 and passes - began[l] - 1 > limit:
+                report[0] = {TOO_MANY_EVENTS}
+                {block(trouble, 16)}
+            if q < n:
                 seed_stream(seed, first + q, stream, l)
                 f[0, l] = times[0]
                 f[1, l] = times[0]

@@ -14,39 +14,61 @@ from simulators.kernels.program import Program
 from simulators.rates import Apply, Expression, Name, Number
 
 UNKNOWN, NON_NEGATIVE, POSITIVE = 0, 1, 2
+SMALLEST, LARGEST = 1e-20, 1e20  # constants within, and at most so many factors, cannot overflow
+MOST_FACTORS = 12
 
 
 def proved(program: Program, constants: np.ndarray) -> bool:
     """All rates are finite and >= 0 in every state, and no reaction can make a count negative."""
     signs = dict.fromkeys(program.variables[: program.species], NON_NEGATIVE)
-    lowest = constants.min(axis=0)
-    for index, value in enumerate(lowest):
-        signs[f"#{index}"] = POSITIVE if value > 0 else NON_NEGATIVE if value == 0 else UNKNOWN
+    for index, (low, high) in enumerate(
+        zip(constants.min(axis=0), constants.max(axis=0), strict=True)
+    ):
+        if high > LARGEST or -low > LARGEST or 0 < low < SMALLEST:
+            return False
+        signs[f"#{index}"] = POSITIVE if low > 0 else NON_NEGATIVE if low == 0 else UNKNOWN
     return all(
-        sign(rate, signs) >= NON_NEGATIVE
+        finite(rate, signs)
+        and _degree(rate) <= MOST_FACTORS
+        and sign(rate, signs) >= NON_NEGATIVE
         and all(
             vanishes(rate, program.variables[variable], count)
             for variable, by in change.items()
-            for count in range(-by)
+            for count in range(min(-by, 10))
         )
+        and min(change.values(), default=0) > -10
         for rate, change in zip(program.rates, program.changes, strict=True)
     )
 
 
-def sign(expression: Expression, signs: Mapping[str, int]) -> int:
-    """What is known for whole variables >= 0; UNKNOWN also when it may not be finite."""
+def finite(expression: Expression, signs: Mapping[str, int]) -> bool:
+    """Never infinite and always a number, whatever the state."""
     if isinstance(expression, Number):
-        return (
-            POSITIVE if expression.value > 0 else NON_NEGATIVE if expression.value == 0 else UNKNOWN
-        )
+        return expression.value == 0 or SMALLEST <= abs(expression.value) <= LARGEST
+    if isinstance(expression, Name):
+        return expression.name in signs
+    parts = expression.arguments
+    if expression.operator == "/" and sign(parts[1], signs) < POSITIVE:
+        return False
+    if expression.operator == "sqrt" and sign(parts[0], signs) < NON_NEGATIVE:
+        return False
+    tame = {"+", "-", "*", "/", "neg", "min", "max", "abs", "sqrt", "floor", "ceil", "piecewise"}
+    compare = {"<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "true", "false"}
+    return expression.operator in tame | compare and all(finite(part, signs) for part in parts)
+
+
+def sign(expression: Expression, signs: Mapping[str, int]) -> int:
+    """POSITIVE, NON_NEGATIVE or UNKNOWN, for whole variables >= 0 and finite parts."""
+    if isinstance(expression, Number):
+        value = expression.value
+        return POSITIVE if value > 0 else NON_NEGATIVE if value == 0 else UNKNOWN
     if isinstance(expression, Name):
         return signs.get(expression.name, UNKNOWN)
     parts = expression.arguments
     if expression.operator == "*":
-        return min(
-            (sign(part, signs) for part in _without_falling(_factors(expression))),
-            default=NON_NEGATIVE,
-        )
+        factors, falling = _without_falling(_factors(expression))
+        found = [sign(part, signs) for part in factors]
+        return min([*found, NON_NEGATIVE] if falling else found)  # X(X-1) is 0 at 0 and 1
     if expression.operator == "/":
         return sign(parts[0], signs) if sign(parts[1], signs) == POSITIVE else UNKNOWN
     if expression.operator == "+":
@@ -59,6 +81,14 @@ def sign(expression: Expression, signs: Mapping[str, int]) -> int:
     if expression.operator == "piecewise":
         return min(sign(parts[0], signs), sign(parts[2], signs))
     return UNKNOWN
+
+
+def _degree(expression: Expression) -> int:
+    """How many leaves are multiplied or divided together, at most."""
+    if not isinstance(expression, Apply):
+        return 1
+    degrees = [_degree(part) for part in expression.arguments]
+    return sum(degrees) if expression.operator in ("*", "/") else max(degrees, default=1)
 
 
 def vanishes(expression: Expression, name: str, count: int) -> bool:
@@ -87,9 +117,12 @@ def _factors(expression: Expression) -> list[Expression]:
     return [expression]
 
 
-def _without_falling(factors: Sequence[Expression]) -> list[Expression]:
-    """Factors without those of falling products X(X-1)(X-2)..., which are >= 0 for whole X >= 0."""
-    left = list(factors)
+def _without_falling(factors: Sequence[Expression]) -> tuple[list[Expression], bool]:
+    """Factors without falling products X(X-1)(X-2)..., and whether there were any.
+
+    For whole X >= 0 such a product is >= 0.
+    """
+    left, falling = list(factors), False
     for base in [factor for factor in factors if isinstance(factor, Name)]:
         less = 1.0
         while (next_one := Apply("-", (base, Number(less)), 1)) in left:
@@ -97,4 +130,5 @@ def _without_falling(factors: Sequence[Expression]) -> list[Expression]:
             less += 1.0
         if less > 1.0:
             left.remove(base)
-    return left
+            falling = True
+    return left, falling

@@ -137,6 +137,25 @@ def test_an_sbml_file_takes_the_place_of_a_model(here: Path) -> None:
         assert data.time.attrs["units"] == "second"
     (here / "my_model.xml").write_text(SBML[:300])
     assert "not an SBML file" in refused("simulate", "my_model.xml")
+    (here / "my_model.xml").write_text(SBML)
+    assert "mu*X" in CliRunner().invoke(main, ["models", "my_model.xml"]).output
+
+
+def test_names_with_brackets_and_spaces_are_shown_as_they_are(here: Path) -> None:
+    done = CliRunner().invoke(main, [*SIMULATE, "-o", "run [a].nc"])
+    assert done.exit_code == 0, done.output
+    assert "next: surrogate plot 'run [a].nc'" in done.output
+    drawn = CliRunner().invoke(main, ["plot", "run [a].nc"])
+    assert "run [a].png" in drawn.output
+
+
+def test_a_damaged_file_is_told(here: Path) -> None:
+    CliRunner().invoke(main, ["simulate", "esirs", "-n", "3000", "-o", "t.nc"])
+    damaged = bytearray((here / "t.nc").read_bytes())
+    middle = len(damaged) // 2
+    damaged[middle : middle + 40_000] = bytes(40_000)
+    (here / "t.nc").write_bytes(damaged)
+    assert "cannot read" in refused("plot", "t.nc")
 
 
 def test_models_lists_and_shows() -> None:

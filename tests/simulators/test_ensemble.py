@@ -11,6 +11,8 @@ import xarray as xr
 from scipy import stats
 
 from simulators import InputError, Reaction, ReactionNetwork, SimulationError, models, simulate
+from simulators.engine import Engine
+from simulators.start import Start
 
 
 def one(
@@ -110,6 +112,43 @@ def test_an_explosion_meets_the_event_budget(method: str) -> None:
         simulate(one("X*X", "X -> 2 X"), 40, method=method, max_events=50_000)
 
 
+@pytest.mark.parametrize("kernel", ["lanes", "graph"])
+def test_the_event_budget_is_exact(kernel: str) -> None:
+    """A pure death of ten has exactly ten events."""
+    network = one("k", k=100.0)
+    engine = Engine(
+        network, Start(network, samples=50), network.times, kernel=kernel, max_events=10
+    )
+    out = np.empty((50, 1, 30))
+    engine.fill(0, out)
+    assert (out[:, 0, -1] == 0).all()
+    engine = Engine(network, Start(network, samples=50), network.times, kernel=kernel, max_events=9)
+    with pytest.raises(SimulationError, match="max_events=9"):
+        engine.fill(0, out)
+
+
+def test_what_is_no_network_is_told() -> None:
+    for wrong in ("esirs", models.esirs):
+        with pytest.raises(InputError, match=r"models.esirs\(\)"):
+            simulate(wrong)  # type: ignore[arg-type]
+
+
+def test_rates_that_overflow_are_told() -> None:
+    with pytest.raises(SimulationError, match="'infection' has the rate inf at time 0"):
+        simulate(models.esirs(), 40, parameters={"beta": 1e308}, initial={"S": 50, "I": 50})
+
+
+def test_leaps_past_the_exact_integers_in_one_event_are_told() -> None:
+    with pytest.raises(SimulationError, match=r"2\^53"):
+        simulate(one("k", "0 -> 10000000000000000 X", k=1.0), 3)
+
+
+def test_a_population_may_be_a_range() -> None:
+    data = simulate(models.esirs(), 30, parameters={"N": (50, 60)})
+    assert ((data.N >= 50) & (data.N <= 60)).all()
+    assert (data.S.astype(int) + data.I + data.R == data.N).all()
+
+
 def test_counts_past_the_exact_integers_are_refused() -> None:
     with pytest.raises(SimulationError, match=r"2\^53"):
         simulate(one("k", "0 -> X", k=1e18), 2, method="tau", times=[0, 1])
@@ -134,6 +173,14 @@ def test_an_ode_that_explodes_says_so() -> None:
         ({"threads": 0}, "threads must be from 1"),
         ({"max_events": 0}, "max_events must be"),
         ({"first": -1}, "first must be"),
+        ({"first": 1.5}, "first must be"),
+        ({"first": 2**63}, "first must be"),
+        ({"threads": "2"}, "threads must be"),
+        ({"max_events": 10**30}, "max_events must be"),
+        ({"initial": ["S"]}, "initial is a mapping"),
+        ({"parameters": ["beta"]}, "parameters is a mapping"),
+        ({"initial": {"S": (1, 1.5)}}, "whole bounds"),
+        ({"parameters": {"N": 10**30}}, "2\\^53"),
         ({"parameters": {"N": 0, "beta": 1}, "initial": {"S": 0}}, "in a rate law is"),
     ],
 )

@@ -61,6 +61,23 @@ def test_a_law_with_species_is_kept_and_mass_action_can_be_switched_off() -> Non
     assert [str(law) for law in network.propensities] == ["k*X^2", "k"]
 
 
+def test_a_coefficient_that_switches_with_time_or_comes_from_a_rule_is_mass_action_too() -> None:
+    reactions = [
+        Reaction("a", "X -> 0", "piecewise(k, time < 5, 0)"),
+        Reaction("b", "X -> 0", "twice"),
+    ]
+    network = ReactionNetwork("n", {"X": 1}, {"k": 2}, reactions, rules={"twice": "2*k"})
+    wanted = ["piecewise(k, time < 5, 0)*X", "2*k*X"]
+    assert [str(law) for law in network.propensities] == wanted
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    import numpy as np
+
+    network = ReactionNetwork("n", {"X": np.int64(5)}, {}, [Reaction("r", "X -> 0", np.float32(2))])
+    assert str(network.propensities[0]) == "2*X"
+
+
 def test_rules_are_written_out_whatever_their_order() -> None:
     network = ReactionNetwork(
         "n",
@@ -119,6 +136,11 @@ def test_is_frozen() -> None:
         ({"population": "M"}, "unknown parameter"),
         ({"start": "somewhere"}, "'fixed' or 'uniform'"),
         ({"until": 0.0}, "until"),
+        ({"until": "5"}, "until"),
+        ({"steps": 2.5}, "steps"),
+        ({"species": {"S": float("inf"), "I": 5, "R": 0}}, "inf is not a number"),
+        ({"reactions": [Reaction("r", "S -> I", float("nan"))]}, "nan is not a number"),
+        ({"reactions": [Reaction("r", None, "beta")]}, "'->'"),
     ],
 )
 def test_bad_networks_are_refused_with_the_reason(changes: dict[str, Any], says: str) -> None:

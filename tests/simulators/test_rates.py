@@ -141,6 +141,19 @@ def test_long_sums_are_fine() -> None:
     compile(rates.source(expression, {f"x{i}": f"w[{i}]" for i in range(count)}), "k", "eval")
 
 
+@pytest.mark.parametrize("terms", [" - 0*x", "/x", " - x + y*z", "*x/y"])
+def test_long_chains_compile(terms: str) -> None:
+    expression = parse("x" + terms * 120)
+    rename = {name: name for name in "xyz"}
+    compile(rates.source(expression, rename), "k", "eval")
+
+
+@pytest.mark.parametrize("text", ["abs(" * 250 + "x" + ")" * 250, "-(1 - " * 200 + "x" + ")" * 200])
+def test_nesting_beyond_what_python_reads_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="nested deeper"):
+        parse(text)
+
+
 def test_names_and_substitution() -> None:
     expression = parse("beta*S + exp(time)")
     assert rates.names(expression) == {"beta", "S", "time"}

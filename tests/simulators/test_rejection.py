@@ -124,3 +124,11 @@ def test_conditions_of_another_grid_are_refused() -> None:
     other = Conditions({2: "S = 3"}, ESIRS, np.linspace(0, 1, 4))
     with pytest.raises(InputError, match="another network or time grid"):
         reject(ESIRS, other, 10)
+
+
+def test_conditions_read_before_follow_the_parameters_of_the_run() -> None:
+    network = models.esirs()
+    asked = Conditions({25: "I > 0.3*N"}, network)
+    kept = reject(network, asked, 50, parameters={"N": 50}, budget=20_000)
+    exact = MasterEquation(network, parameters={"N": 50}).log_probability(asked)
+    assert abs(kept.attrs["log_probability"] - exact) < 5 * kept.attrs["log_probability_error"]

@@ -92,6 +92,36 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path, suffix: str) -> No
     assert os.listdir(tmp_path) == [path.name]
 
 
+def test_endings_may_be_written_large(tmp_path: Path) -> None:
+    simulate_to(tmp_path / "T.NC", models.esirs(), 10)
+    assert (tmp_path / "T.NC").is_file()
+    simulate_to(tmp_path / "T.ZARR", models.esirs(), 10)
+    assert (tmp_path / "T.ZARR").is_dir()
+
+
+def test_a_file_where_a_zarr_folder_should_be_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.zarr").write_text("a file")
+    with pytest.raises(InputError, match="not a Zarr folder"):
+        simulate_to(tmp_path / "t.zarr", models.esirs(), 10, force=True)
+
+
+def test_a_folder_that_cannot_be_replaced_is_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.zarr"
+    simulate_to(path, models.esirs(), 10, seed=1)
+
+    def fail(*names: object) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr("simulators.storage.os.replace", fail)
+    with pytest.raises(SimulationError, match="nothing was changed"):
+        simulate_to(path, models.esirs(), 10, seed=2, force=True)
+    monkeypatch.undo()
+    assert opened(path).attrs["surrogate_seed"] == "1"
+    assert os.listdir(tmp_path) == ["t.zarr"]
+
+
 def test_force_does_not_replace_a_folder_of_something_else(tmp_path: Path) -> None:
     precious = tmp_path / "t.zarr"
     precious.mkdir()

@@ -40,5 +40,18 @@ def test_a_second_dataset_is_drawn_as_three_lines() -> None:
     assert len(figure.axes[0].lines) == 1 + 3
 
 
+def test_a_single_time_is_drawn_with_marks() -> None:
+    figure = fan_chart(trajectories().isel(time=[3]))
+    assert all(line.get_marker() == "_" for line in figure.axes[0].lines)
+
+
+def test_what_cannot_be_drawn_is_left_out_and_gaps_are_quiet() -> None:
+    data = trajectories()
+    data["word"] = data.A.astype(str)
+    data["empty"] = data.A * np.nan
+    assert series(data) == ["A", "B", "empty"]
+    assert len(fan_chart(data).axes) == 3
+
+
 def test_a_single_trajectory_is_enough() -> None:
     assert len(fan_chart(trajectories(1)).axes) == 2

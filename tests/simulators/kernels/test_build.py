@@ -49,6 +49,29 @@ def test_a_kernel_file_that_was_changed_is_written_again(tmp_path: Path) -> None
     assert kernel.read_text() == honest
 
 
+DAMAGED = """
+from simulators import models, simulate
+print(int(simulate(models.sir(), 20, threads=1).S.sum()))
+"""
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_cache_files_are_made_again(tmp_path: Path, ending: str) -> None:
+    def run() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", DAMAGED],
+            env={"SURROGATE_CACHE": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    wanted = run()
+    for kept in (tmp_path / "kernels" / "__pycache__").glob(f"*.{ending}"):
+        kept.write_bytes(kept.read_bytes()[:40])
+    assert run() == wanted
+
+
 def test_a_cache_that_cannot_be_written_is_replaced_by_a_temporary_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

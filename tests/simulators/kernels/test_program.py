@@ -114,6 +114,13 @@ def test_rates_that_flow_with_time_are_refused_except_for_the_ode(text: str) -> 
         ("k*X", "2 X -> 0", False),
         ("k - X", "0 -> X", False),
         ("k*X*(Y - 1)", "X -> 0", False),
+        ("k*X*max(1/(Y - 5), 0)", "X -> 0", False),
+        ("k*X*max(Y/Y, 1)", "X -> 0", False),
+        ("X*k/(Y + K*Y*(Y - 1))", "X -> 0", False),
+        ("X*k/(1 + K*Y*(Y - 1))", "X -> 0", True),
+        ("k*X*max(Y - 5, 0)", "X -> 0", True),
+        ("k*X^8*Y^8", "X -> 0", False),
+        ("1e30*X", "X -> 0", False),
     ],
 )
 def test_proofs(text: str, equation: str, is_proved: bool) -> None:
@@ -122,6 +129,12 @@ def test_proofs(text: str, equation: str, is_proved: bool) -> None:
     assert proved(made, constants) is is_proved
     if is_proved:
         assert not proved(made, -constants)
+
+
+def test_constants_that_may_overflow_are_not_trusted() -> None:
+    made = program("k*X")
+    for value in (1e307, 1e-300):
+        assert not proved(made, made.constant_values({"k": value, "n": 2.0, "K": 10.0}, 1))
 
 
 def test_every_model_is_proved_safe() -> None:
