@@ -49,6 +49,7 @@ class Apply:
     operator: str
     arguments: tuple[Expression, ...]
     depth: int = field(compare=False, repr=False)
+    brackets: int = field(default=1, compare=False, repr=False)  # how deep they nest in its source
 
     def __str__(self) -> str:
         return _text(self)
@@ -148,27 +149,21 @@ def apply(operator: str, *arguments: Expression) -> Expression:
     depth = 1 + max((part.depth for part in arguments if isinstance(part, Apply)), default=0)
     if depth > DEPTH:
         raise InputError(f"expression nested deeper than {DEPTH} levels")
-    made = Apply(operator, arguments, depth)
-    if depth > BRACKETS and _brackets(made) > BRACKETS:
+    inner = [part.brackets if isinstance(part, Apply) else 0 for part in arguments]
+    if arguments and _continues(operator, arguments[0]):
+        inner[0] -= 1
+    brackets = 1 + max(inner, default=0)
+    if brackets > BRACKETS:
         raise InputError(f"expression nested deeper than {BRACKETS} brackets")
-    return made
+    return Apply(operator, arguments, depth, brackets)
 
 
-def _continues(expression: Apply, first: Expression | None) -> bool:
+def _continues(operator: str, first: Expression) -> bool:
     """Whether a sum or product goes on from its first argument without brackets: a - b + c."""
     if not isinstance(first, Apply):
         return False
-    both = {expression.operator, first.operator}
+    both = {operator, first.operator}
     return both <= {"+", "-"} or both <= {"*", "/"}
-
-
-def _brackets(expression: Expression) -> int:
-    """How deep brackets nest in its source."""
-    if not isinstance(expression, Apply) or not expression.arguments:
-        return 0
-    first, *rest = expression.arguments
-    inner = _brackets(first) - _continues(expression, first)
-    return 1 + max([inner, *(_brackets(part) for part in rest)])
 
 
 def piecewise(pieces: Sequence[Expression]) -> Expression:
@@ -318,8 +313,7 @@ def source(expression: Expression, rename: Mapping[str, str]) -> str:
     if isinstance(expression, Name):
         return rename[expression.name]
     parts = [source(argument, rename) for argument in expression.arguments]
-    first = expression.arguments[0] if expression.arguments else None
-    if _continues(expression, first):
+    if parts and _continues(expression.operator, expression.arguments[0]):
         parts[0] = parts[0][1:-1]  # a long sum must not nest deeper than Python's parser takes
     return OPERATORS[expression.operator].code.format(*parts)
 
