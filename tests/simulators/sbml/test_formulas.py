@@ -5,28 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("libsbml", reason="python-libsbml is optional")
 
 from simulators import InputError, ReactionNetwork, rates
-from simulators.sbml import formulas, read_sbml
+from simulators.sbml import formulas
 from tests.simulators.sbml import texts as text
 from tests.simulators.sbml.texts import document, parameter, reaction
 
 Read = Callable[[str], ReactionNetwork]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def from_text(content: str) -> ReactionNetwork:
-        path = tmp_path / "model.xml"
-        path.write_text(content, encoding="utf-8")
-        return read_sbml(path)
-
-    return from_text
 
 
 def law(network: ReactionNetwork) -> rates.Expression:

@@ -1,35 +1,20 @@
-"""SBML -> network: each feature on a small file, the stochastic test suite on the whole."""
+"""SBML -> network: each feature on a small file."""
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 pytest.importorskip("libsbml", reason="python-libsbml is optional")
 
 from simulators import InputError, ReactionNetwork, rates, simulate
-from simulators.sbml import read_sbml
 from tests.simulators.sbml import texts as text
 from tests.simulators.sbml.texts import document, event, parameter, reaction, reference, species
 
 Read = Callable[[str], ReactionNetwork]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def from_text(content: str) -> ReactionNetwork:
-        path = tmp_path / "model.xml"
-        path.write_text(content, encoding="utf-8")
-        return read_sbml(path)
-
-    return from_text
 
 
 def laws(network: ReactionNetwork) -> list[str]:
@@ -523,50 +508,3 @@ def test_missing_library_names_the_remedy(read: Read, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "libsbml", None)
     with pytest.raises(InputError, match=r"pip install surrogate-toolkit\[sbml\]"):
         read(document())
-
-
-# --- the stochastic test suite --------------------------------------------------------------------
-
-SUITE = Path(__file__).parents[4] / "shared" / "dsmts"
-CASES: list[Any] = sorted(path.name for path in SUITE.glob("0*")) or [
-    pytest.param("", marks=pytest.mark.skip(reason="the stochastic test suite is not here"))
-]
-SAMPLES = 10_000
-HEAVY_TAILED = "00003"  # its own tables fail their test of the standard deviation
-
-
-def load(case: str, variant: str) -> ReactionNetwork:
-    return read_sbml(SUITE / case / f"{case}-sbml-{variant}.xml")
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_suite_levels_agree(case: str) -> None:
-    def shape(variant: str) -> ReactionNetwork:
-        network = load(case, variant)
-        # Level 2 has no initialValue: true, where the Level 3 files say false
-        events = [dataclasses.replace(event, initially=True) for event in network.events]
-        return dataclasses.replace(network, name="", title="", events=events)
-
-    assert shape("l2v4") == shape("l3v1") == shape("l3v2")
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_suite_means_and_deviations(case: str) -> None:
-    table = pd.read_csv(SUITE / case / f"{case}-results.csv")
-    variants = ("l2v4", "l3v1", "l3v2")
-    network = load(case, variants[int(case) % 3])
-    data = simulate(network, samples=SAMPLES, times=table["time"].to_numpy(), seed=int(case))
-    columns = [str(column) for column in table.columns]
-    far_means = far_deviations = 0
-    for name in [column.removesuffix("-mean") for column in columns if column.endswith("-mean")]:
-        values = data[name].to_numpy().astype(float)
-        mean, spread = table[f"{name}-mean"].to_numpy(), table[f"{name}-sd"].to_numpy()
-        certain = spread == 0
-        assert (values[:, certain] == mean[certain]).all()
-        values, mean, spread = values[:, ~certain], mean[~certain], spread[~certain]
-        z = np.sqrt(SAMPLES) * (values.mean(axis=0) - mean) / spread
-        y = np.sqrt(SAMPLES / 2) * (values.var(axis=0) / spread**2 - 1)
-        far_means += np.sum(np.abs(z) > 3)
-        far_deviations += np.sum(np.abs(y) > 5)
-    assert far_means <= 1
-    assert far_deviations <= 1 or case == HEAVY_TAILED
