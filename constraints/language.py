@@ -327,9 +327,7 @@ class _Reader:
             return Apply(callee.name, tuple(arguments))
         raise self.error(tree, f"{callee} is read at one step, as in {callee}(0)")
 
-    def built_in(
-        self, tree: Tree_, name: str, inside: list[Tree_], scope: frozenset[str]
-    ) -> Piece:
+    def built_in(self, tree: Tree_, name: str, inside: list[Tree_], scope: frozenset[str]) -> Piece:
         """A function of the language on its arguments."""
         if name == "count":
             if len(inside) not in (1, 3):
@@ -364,7 +362,9 @@ class _Reader:
         bounds = [self.term(part, scope) for part in tree.children]
         first, last = (step(b) if isinstance(b, (Const, Step)) else None for b in bounds)
         if first is None or first.base is not None or first.time is not None:
-            raise self.error(tree, f"the window starts a whole number of steps away, not {bounds[0]}")
+            raise self.error(
+                tree, f"the window starts a whole number of steps away, not {bounds[0]}"
+            )
         if last is not None and last.time is None and last.base in (None, END):
             if last.base is None:
                 return first.offset, last.offset

@@ -21,8 +21,32 @@ from constraints.nodes import Node
 from constraints.terms import END, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
 
 WORDS = frozenset(
-    "and or not xor implies iff forall exists always eventually historically once next previous "
-    "until release since trigger weak in true false end now".split()
+    [
+        "and",
+        "or",
+        "not",
+        "xor",
+        "implies",
+        "iff",
+        "forall",
+        "exists",
+        "always",
+        "eventually",
+        "historically",
+        "once",
+        "next",
+        "previous",
+        "until",
+        "release",
+        "since",
+        "trigger",
+        "weak",
+        "in",
+        "true",
+        "false",
+        "end",
+        "now",
+    ]
 )
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
@@ -114,9 +138,7 @@ def _sugar(node: Quantifier) -> str | None:
     first, last = node.first, node.last
     if node.variable != NOW or first is None or last is None:
         return None
-    ahead, behind = (
-        ("always", "historically") if node.kind == "forall" else ("eventually", "once")
-    )
+    ahead, behind = ("always", "historically") if node.kind == "forall" else ("eventually", "once")
     a, b = first.offset, last.offset
     match first.base, last.base:
         case "now", "end" if a >= 0 and b == 0:

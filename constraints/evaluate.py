@@ -1,0 +1,458 @@
+"""Evaluation of lowered formulas: batched torch, window by window, no loop over steps.
+
+`forall u in [t, t + 5]: body` whose body depends on u alone is evaluated once along the time axis
+and folded over sliding windows; a prefix or suffix window becomes a scan. Only a body that depends
+on both t and u is laid out over both, as views of the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from constraints import formula as f
+from constraints.folds import Fold, Max, Mean, Min, Sum
+from constraints.frames import Frame, Index
+from constraints.lower import Atom
+from constraints.nodes import Node
+from constraints.resolve import NUMBERS, PIXELS, Moving, Option
+from constraints.semantics import Semantics
+from constraints.signals import Layout
+from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
+
+_AGGREGATE: Mapping[str, Fold] = {"max": Max(), "min": Min(), "mean": Mean(), "sum": Sum()}
+_POINTWISE: Mapping[str, Callable[..., Tensor]] = {
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "exp": torch.exp,
+    "log": torch.log,
+    "sqrt": torch.sqrt,
+    "pow": torch.pow,
+    "*": torch.mul,
+    "/": torch.div,
+}
+_FOLDED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "+": torch.add,
+    "max": torch.maximum,
+    "min": torch.minimum,
+}
+
+
+def free(node: Node) -> frozenset[str]:
+    """The variables a node depends on."""
+    known: frozenset[str] | None = node.__dict__.get("_free")
+    if known is not None:
+        return known
+    below = frozenset[str]().union(*(free(child) for child in node.children()))
+    match node:
+        case Step(base):
+            found = frozenset() if base is None else frozenset({base})
+        case f.Quantifier(_, variable, first, last, body):
+            ends = (free(bound) for bound in (first, last) if bound is not None)
+            found = (free(body) - {variable}).union(*ends)
+        case Moving():
+            found = (free(node.left) | free(node.right)) - {node.variable} | free(node.here)
+        case Aggregate() | Count():
+            ends = (free(bound) for bound in (node.first, node.last) if bound is not None)
+            found = (free(node.body) - {NOW}).union(*ends)
+        case At(Apply("delta" | "cumsum"), step):
+            found = free(step)
+        case _:
+            found = below
+    node.__dict__["_free"] = found
+    return found
+
+
+class Evaluator:
+    """One evaluation: a layout, its tensors, a semantics."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        tensors: Mapping[str, Tensor],
+        semantics: Semantics,
+        end: str | None = None,
+    ) -> None:
+        self.layout = layout
+        self.tensors = tensors
+        self.semantics = semantics
+        self.end = end
+        self.like = next(iter(tensors.values())) if tensors else torch.zeros(1)
+        self._series: dict[tuple[object, ...], Tensor] = {}
+        self._outside: list[Tensor] = []  # masks of places off the grid, for the atom at hand
+
+    # formulas: (B, *sizes)
+
+    def formula(self, node: f.Formula, frame: Frame) -> Tensor:
+        semantics = self.semantics
+        match node:
+            case Atom():
+                return self.atom(node, frame)
+            case f.And(()) | f.Or(()):
+                return self.filled(semantics.constant(isinstance(node, f.And)), frame)
+            case f.And(parts):
+                return semantics.both.join([self.formula(part, frame) for part in parts])
+            case f.Or(parts):
+                return semantics.either.join([self.formula(part, frame) for part in parts])
+            case f.Annotated(body, _, weight):
+                return semantics.weighted(self.formula(body, frame), weight or 1.0)
+            case f.Quantifier():
+                return self.quantifier(node, frame)
+            case Moving():
+                return self.until(node, frame)
+        raise TypeError(f"{node!r} is not lowered")
+
+    def filled(self, value: float | bool, frame: Frame) -> Tensor:
+        dtype = torch.bool if isinstance(value, bool) else self.like.dtype
+        shape = (1,) * (1 + len(frame.sizes))
+        return torch.full(shape, value, dtype=dtype, device=self.like.device)
+
+    def atom(self, node: Atom, frame: Frame) -> Tensor:
+        around, self._outside = self._outside, []
+        value = self.judged(node, self.total(node, frame), frame)
+        for inside in self._outside:
+            value = torch.where(inside, value, self.filled(self.beyond(), frame))
+        self._outside = around
+        return value
+
+    def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
+        """The value of the atom whose sum is y."""
+        return self.semantics.atom(y, node)
+
+    def beyond(self) -> float | bool:
+        """What counts for an atom that reads off the grid."""
+        return self.semantics.constant(self.end == "weak")
+
+    def total(self, node: Atom, frame: Frame) -> Tensor:
+        """Σ coefficient·term of an atom."""
+        parts = zip(node.coefficients, node.terms, strict=True)
+        scaled = (self.scaled(c, self.term(term, frame)) for c, term in parts)
+        return reduce(torch.add, scaled)
+
+    def scaled(self, coefficient: float, value: Tensor) -> Tensor:
+        if coefficient == 1.0:
+            return value
+        return -value if coefficient == -1.0 else coefficient * value
+
+    def quantifier(self, node: f.Quantifier, frame: Frame) -> Tensor:
+        fold = self.semantics.forall if node.kind == "forall" else self.semantics.exists
+
+        def body(inner: Frame) -> Tensor:
+            return self.formula(node.body, inner)
+
+        if node.region is not None and node.region != NUMBERS:
+            return self.over_pixels(fold, node.variable, node.region, body, frame)
+        assert node.first is not None
+        assert node.last is not None
+        clip = node.region is None
+        return self.over(fold, node.variable, node.first, node.last, node.body, body, frame, clip)
+
+    def until(self, node: Moving, frame: Frame) -> Tensor:
+        """right at distance d, with left at all smaller distances, for some d (or the dual)."""
+        semantics = self.semantics
+        here, steps, axis = frame.index(node.here), self.layout.steps, len(frame.sizes)
+        reach = frame.last(here) if node.past else steps - 1 - here.offset
+        far = reach if node.last is None else node.last
+        if far < node.first:  # no step is that far away
+            return self.filled(semantics.constant(node.kind == "forall"), frame)
+
+        def run(part: f.Formula, first: int, last: int) -> tuple[Tensor, Index, Frame]:
+            """The operand at distances first..last, nearest first."""
+            start = here.offset - last if node.past else here.offset + first
+            index = Index(start, (*here.axes, axis))
+            inner = frame.extended(node.variable, index, last - first + 1)
+            value = self.shifted(part, node.variable, index, inner)
+            return value.flip(-1) if node.past else value, index, inner
+
+        right, index, inner = run(node.right, node.first, far)
+        chain, link, fold = semantics.forall, semantics.both, semantics.exists
+        if node.kind == "forall":
+            chain, link, fold = semantics.exists, semantics.either, semantics.forall
+        value = right
+        if far > 0:
+            left, _, _ = run(node.left, 0, far - 1)
+            before = chain.scan(left)
+            nothing = self.filled(semantics.constant(node.kind == "exists"), inner)
+            before = torch.cat([nothing.expand(*before.shape[:-1], 1), before], -1)
+            value = link.pair(right, before[..., node.first :])
+        if node.last is None or self.end == "clip":
+            inside = inner.inside(index, steps, self.like)
+            if inside is not None:
+                inside = inside.flip(-1) if node.past else inside
+                return self.masked(fold, value, inside, -1)
+        return fold.over(value, -1)
+
+    # folding over a window
+
+    def over(
+        self,
+        fold: Fold,
+        variable: str,
+        first: Step,
+        last: Step,
+        node: Node,
+        body: Callable[[Frame], Tensor],
+        frame: Frame,
+        clip: bool = True,
+        counted: bool = False,
+    ) -> Tensor:
+        """`body` folded over the steps first..last of `variable`: (B, *sizes).
+
+        A body that does not change with the variable counts once, unless `counted`.
+        """
+        low, high = frame.index(first), frame.index(last)
+        a, b = low.offset, frame.last(high)
+        clip = clip and self.end == "clip"
+        still = all(not self.moves(name, frame) for name in free(node) - {variable})
+        never_empty = frame.last(low) <= high.offset
+        plain = low.axes == high.axes or ((not low.axes or not high.axes) and never_empty)
+        if not (still and plain):
+            return self.laid_out(fold, variable, low, high, body, frame, clip, counted)
+        start, stop = (max(a, 0), min(b, self.layout.steps - 1)) if clip else (a, b)
+        if stop < start:
+            return self.filled(fold.neutral, frame)
+        x = body(frame.alone(variable, start, stop - start + 1))
+        if x.shape[-1] == 1 and not counted:
+            return frame.place(x.reshape(len(x), 1), Index(0))
+        x = x.expand(len(x), stop - start + 1)
+        cut = (start, stop) != (a, b)
+        inside = None
+        if cut:
+            x = _padded(x, start - a, b - stop, fold.neutral)
+            inside = _padded(torch.ones_like(x[:1], dtype=torch.bool), 0, 0, False)
+            inside[:, : start - a] = False
+            inside[:, x.shape[1] - (b - stop) :] = False
+        windows, at = _windows(low, high, a)
+        y = windows(fold, x)
+        if inside is not None and fold.averages:
+            ones = inside.to(x.dtype)
+            y = fold.recount(y, windows(Sum(), torch.ones_like(ones)), windows(Sum(), ones))
+        return frame.place(y, at)
+
+    def laid_out(
+        self,
+        fold: Fold,
+        variable: str,
+        low: Index,
+        high: Index,
+        body: Callable[[Frame], Tensor],
+        frame: Frame,
+        clip: bool,
+        counted: bool,
+    ) -> Tensor:
+        """The general case: an axis of its own for the variable, masked where windows differ."""
+        axis = len(frame.sizes)
+        if low.axes == high.axes:
+            index, size = Index(low.offset, (*low.axes, axis)), high.offset - low.offset + 1
+        else:
+            index, size = Index(low.offset, (axis,)), frame.last(high) - low.offset + 1
+        if size < 1:
+            return self.filled(fold.neutral, frame)
+        inner = frame.extended(variable, index, size)
+        value = body(inner)
+        inside: Tensor | None = None
+        if low.axes != high.axes:
+            at = inner.numbers(index, self.like)
+            inside = (at >= inner.numbers(low, self.like)) & (at <= inner.numbers(high, self.like))
+        if clip:
+            on_grid = inner.inside(index, self.layout.steps, self.like)
+            if on_grid is not None:
+                inside = on_grid if inside is None else inside & on_grid
+        if inside is not None:
+            return self.masked(fold, value, inside, -1)
+        if value.shape[-1] == 1 and not counted:
+            return value[..., 0]
+        return fold.over(value.expand(*value.shape[:-1], size), -1)
+
+    def masked(self, fold: Fold, value: Tensor, inside: Tensor, dim: int) -> Tensor:
+        neutral = torch.tensor(fold.neutral, dtype=value.dtype, device=value.device)
+        value = torch.where(inside, value, neutral)
+        y = fold.over(value, dim)
+        if fold.averages:
+            count = inside.to(y.dtype).sum(dim)
+            y = fold.recount(y, torch.full_like(count, value.shape[dim]), count)
+        return y
+
+    def moves(self, name: str, frame: Frame) -> bool:
+        """Whether a variable has an axis in the frame."""
+        return name in frame.pixels or (
+            name in frame.variables and bool(frame.variables[name].axes)
+        )
+
+    def shifted(self, part: f.Formula, variable: str, index: Index, frame: Frame) -> Tensor:
+        """A formula at the steps of `index`, evaluated once along time where that is enough.
+
+        The last axis has its full size.
+        """
+        if any(self.moves(name, frame) for name in free(part) - {variable}):
+            value = self.formula(part, frame)
+            return value.expand(*value.shape[:-1], frame.sizes[-1])
+        start, stop = index.offset, frame.last(index)
+        x = self.formula(part, frame.alone(variable, start, stop - start + 1))
+        return frame.place(x.expand(len(x), stop - start + 1), index.plus(-start))
+
+    def over_pixels(
+        self,
+        fold: Fold,
+        variable: str,
+        region: str,
+        body: Callable[[Frame], Tensor],
+        frame: Frame,
+    ) -> Tensor:
+        mask = None if region == PIXELS else self.layout.regions[region]
+        axis = len(frame.sizes)
+        pixels = None if mask is None else mask.reshape(-1).nonzero()[:, 0]
+        image = next(signal for signal in self.layout.signals if signal.kind == "image")
+        channels, height, width = image.shape
+        if pixels is not None:  # the region in every channel
+            shift = torch.arange(channels, device=pixels.device)[:, None] * (height * width)
+            pixels = (pixels[None] + shift).reshape(-1)
+        size = image.size if pixels is None else len(pixels)
+        inner = frame.extended(variable, Index(0, (axis,)), size)
+        inner = Frame(inner.sizes, inner.variables, {**frame.pixels, variable: pixels})
+        value = body(inner)
+        return value[..., 0] if value.shape[-1] == 1 else fold.over(value, -1)
+
+    # terms: (B, *sizes)
+
+    def term(self, node: Term, frame: Frame) -> Tensor:
+        match node:
+            case Const(value):
+                return self.filled(value, frame)
+            case Name() | Option():
+                return frame.place(self.column(node)[:, None], Index(0))
+            case Step():
+                return frame.numbers(frame.index(node), self.like)
+            case At(series, step) if step.base in frame.pixels:
+                return self.pixel(series, step.base, frame)
+            case At(series, step):
+                index = frame.index(step)
+                inside = frame.inside(index, self.layout.steps, self.like)
+                if inside is not None:
+                    self._outside.append(inside)
+                return frame.place(self.series(series), index)
+            case Apply(function, arguments) if function in _POINTWISE:
+                return _POINTWISE[function](*(self.term(each, frame) for each in arguments))
+            case Apply(function, arguments) if function in _FOLDED:
+                return reduce(_FOLDED[function], (self.term(each, frame) for each in arguments))
+            case Apply():
+                value = self.call(node, frame)
+                missing = 1 + len(frame.sizes) - value.ndim
+                return value.reshape(value.shape + (1,) * missing)
+            case Aggregate():
+                return self.aggregate(node, frame)
+            case Count(body, first, last):
+                assert first is not None
+                assert last is not None
+
+                def truth(inner: Frame) -> Tensor:
+                    return self.semantics.truth(self.formula(body, inner)).to(self.like.dtype)
+
+                return self.over(Sum(), NOW, first, last, body, truth, frame, counted=True)
+        raise TypeError(f"{node!r} is not resolved")
+
+    def column(self, node: Name | Option) -> Tensor:
+        """One value a sample: (B,)."""
+        if isinstance(node, Option):
+            return self.own(node.signal)[:, node.index]
+        return self.own(node)
+
+    def own(self, node: Name) -> Tensor:
+        """The signal's tensor, of its instance."""
+        value = self.tensors[node.name]
+        return value if node.instance is None else value[:, node.instance - 1]
+
+    def series(self, node: Term) -> Tensor:
+        """A whole series: (B, T)."""
+        match node:
+            case Name("time") if self.layout.find("time") is None:
+                times = torch.tensor(self.layout.times, dtype=self.like.dtype)
+                return times.to(self.like.device)[None]
+            case Name():
+                return self.own(node)
+            case Apply("delta" | "cumsum" as function, (body,)):
+                if node.key not in self._series:
+                    steps = self.layout.steps
+                    x = self.term(body, Frame().alone(NOW, 0, steps)).expand(-1, steps)
+                    change = pad(x.diff(dim=1), (1, 0)) if function == "delta" else x.cumsum(1)
+                    self._series[node.key] = change
+                return self._series[node.key]
+            case Apply():
+                return self.call(node, Frame())
+        raise TypeError(f"{node!r} is not a series")
+
+    def pixel(self, node: Term, variable: str, frame: Frame) -> Tensor:
+        image = self.own(node) if isinstance(node, Name) else self.call(node, Frame())  # type: ignore[arg-type]
+        flat = image.reshape(len(image), -1)
+        chosen = frame.pixels[variable]
+        flat = flat if chosen is None else flat[:, chosen]
+        return frame.place(flat, frame.variables[variable])
+
+    def call(self, node: Apply, frame: Frame) -> Tensor:
+        """A function of the layout on whole signals and numbers."""
+        function = self.layout.functions[node.function]
+        arguments = [
+            self.own(each) if function.whole and isinstance(each, Name) else self.term(each, frame)
+            for each in node.arguments
+        ]
+        value: Tensor = function.call(*arguments)
+        return value
+
+    def aggregate(self, node: Aggregate, frame: Frame) -> Tensor:
+        def body(inner: Frame) -> Tensor:
+            return self.term(node.body, inner)
+
+        if node.region is not None:
+            return self.over_pixels(_AGGREGATE[node.kind], NOW, node.region, body, frame)
+        assert node.first is not None
+        assert node.last is not None
+        if node.kind in _AGGREGATE:
+            fold = _AGGREGATE[node.kind]
+            return self.over(fold, NOW, node.first, node.last, node.body, body, frame)
+        low, high = frame.index(node.first), frame.index(node.last)
+        if node.kind == "integral":
+            return self.integral(low, high, node.body, frame)
+        return self.extreme(node.kind, low, high, node.body, frame)
+
+    def integral(self, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
+        """The trapezoidal rule over model time, as a difference of its running total."""
+        steps = self.layout.steps
+        x = self.term(body, Frame().alone(NOW, 0, steps)).expand(-1, steps)
+        times = torch.tensor(self.layout.times, dtype=x.dtype, device=x.device)
+        panels = (x[:, 1:] + x[:, :-1]) / 2 * times.diff()
+        running = pad(panels.cumsum(1), (1, 0))
+        return frame.place(running, high) - frame.place(running, low)
+
+    def extreme(self, kind: str, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
+        """The first step of a window that holds its greatest (least) value."""
+        axis = len(frame.sizes)
+        start = max(low.offset, 0)
+        size = min(high.offset, self.layout.steps - 1) - start + 1
+        if low.axes != high.axes:
+            raise f.FormulaError(f"{kind}: both ends of its window must move together")
+        inner = frame.extended(NOW, Index(start, (*low.axes, axis)), size)
+        x = self.term(body, inner).expand(*[-1] * (axis + 1), size)
+        place = x.argmax(-1) if kind == "argmax" else x.argmin(-1)
+        return place.to(self.like.dtype) + frame.numbers(Index(start, low.axes), self.like)
+
+
+def _padded(x: Tensor, left: int, right: int, value: float | bool) -> Tensor:
+    if x.dtype == torch.bool:
+        return pad(x.to(torch.uint8), (left, right), value=int(value)).to(torch.bool)
+    return pad(x, (left, right), value=float(value))
+
+
+def _windows(low: Index, high: Index, start: int) -> tuple[Callable[[Fold, Tensor], Tensor], Index]:
+    """How to fold a series that begins at step `start` over the windows, and where to read it."""
+    if not low.axes and not high.axes:
+        return (lambda fold, x: fold.over(x, -1)[:, None]), Index(0)
+    if low.axes == high.axes:
+        width = high.offset - low.offset + 1
+        return (lambda fold, x: fold.slide(x, width)), low.plus(-start)
+    if not low.axes:
+        return (lambda fold, x: fold.scan(x)), high.plus(-start)
+    return (lambda fold, x: fold.scan(x.flip(-1)).flip(-1)), low.plus(-start)

@@ -1,0 +1,424 @@
+"""From resolved formulas to the form that is evaluated: negation normal form over atoms.
+
+An `Atom` says that a sum of coefficients times readings lies in an interval. Lowering
+- pushes negation to the atoms, where an inequality flips (never `log(1 - e^x)`);
+- unfolds `abs`, `max`, `min` under an inequality into the logic: `max(I) <= 40` is
+  `forall t: I(t) <= 40`, so that every step feels the constraint; `argmax(I) <= 8` compares the
+  maximum up to step 8 with that after it;
+- joins `x >= a` and `x <= b` into one interval, splits `forall` over conjunctions, drops
+  repetitions and folds constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from constraints import formula as f
+from constraints.resolve import Moving, Option
+from constraints.signals import Layout
+from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
+
+_FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
+_RELATIVE = 0.01  # of a signal's known range: the default tolerance of a real-valued equality
+_ABSOLUTE = 1e-3  # of the value's size, where no range is known
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Atom(f.Formula):
+    """low <= Σ coefficient·term <= high.
+
+    `slack`: how far outside a verdict still counts as met. `open_low`, `open_high`: the bound
+    itself does not count. `integer`: the sum is a whole number for data that keep to their kind.
+    """
+
+    coefficients: tuple[float, ...]
+    terms: tuple[Term, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    slack: float = 0.0
+    integer: bool = False
+    k: float | None = None
+
+    @property
+    def equality(self) -> bool:
+        return self.low == self.high
+
+    def readable(self) -> str:
+        """As a person would write it."""
+        pairs = zip(self.coefficients, self.terms, strict=True)
+        total = str(add(*(_times(c, t) for c, t in pairs)))
+        if self.equality:
+            return f"{total} = {self.low:g}"
+        left = "" if self.low == -math.inf else f"{self.low:g} {'<' if self.open_low else '<='} "
+        right = "" if self.high == math.inf else f" {'<' if self.open_high else '<='} {self.high:g}"
+        return left + total + right
+
+
+def _times(coefficient: float, term: Term) -> Term:
+    if coefficient == 1:
+        return term
+    return -term if coefficient == -1 else coefficient * term
+
+
+def lower(formula: f.Formula, layout: Layout) -> f.Formula:
+    """And, Or, Quantifier, Moving and weights over atoms, with the same meaning."""
+    return _Lowering(layout).formula(formula, True, None, 0)
+
+
+class _Lowering:
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    def formula(self, node: f.Formula, positive: bool, k: float | None, level: int) -> f.Formula:
+        def go(part: f.Formula, sign: bool = positive) -> f.Formula:
+            return self.formula(part, sign, k, level)
+
+        match node:
+            case f.Not(body):
+                return go(body, not positive)
+            case f.And(parts) | f.Or(parts):
+                join = _all if isinstance(node, f.And) == positive else _any
+                return join(go(part) for part in parts)
+            case f.Implies(left, right):
+                join = _any if positive else _all
+                return join([go(left, not positive), go(right)])
+            case f.Iff(left, right) | f.Xor(left, right):
+                same = isinstance(node, f.Iff) == positive
+                return _any(
+                    _all([go(left, sign), go(right, sign == same)]) for sign in (True, False)
+                )
+            case f.Annotated(body, own, weight):
+                inner = self.formula(body, positive, own or k, level)
+                return inner if weight is None else f.Annotated(inner, weight=weight)
+            case f.Quantifier(kind, variable, first, last, body, region):
+                inner = self.formula(body, positive, k, level + 1)
+                return _quantifier(_dual(kind, positive), variable, first, last, inner, region)
+            case Moving(kind, left, right):
+                inner = [self.formula(part, positive, k, level + 1) for part in (left, right)]
+                return replace(node, kind=_dual(kind, positive), left=inner[0], right=inner[1])
+            case f.Compare((left, right), (relation,), tolerance):
+                relation = relation if positive else _FLIP[relation]
+                return self.compare(left, relation, right, tolerance, k, level)
+        raise TypeError(f"{node!r} is not resolved")
+
+    def compare(
+        self,
+        left: Term,
+        relation: str,
+        right: Term,
+        tolerance: float | None,
+        k: float | None,
+        level: int,
+    ) -> f.Formula:
+        difference = add(left, Apply("neg", (right,)))
+        constant, parts = affine(self.counted(difference, k, level))
+        value = -constant
+        atom = self.atom(parts, k)
+        match relation:
+            case "<=" | "<":
+                return self.unfold(replace(atom, high=value, open_high=relation == "<"), level)
+            case ">=" | ">":
+                return self.unfold(replace(atom, low=value, open_low=relation == ">"), level)
+        given = tolerance or 0.0
+        slack = self.slack(atom, value) if tolerance is None else 0.0
+        if relation == "=":
+            within = replace(atom, low=value - given, high=value + given, slack=slack)
+            return self.unfold(within, level)
+        far = given + slack
+        below = replace(atom, high=value - far, open_high=True)
+        above = replace(atom, low=value + far, open_low=True)
+        return _any([self.unfold(below, level), self.unfold(above, level)])
+
+    def counted(self, term: Term, k: float | None, level: int) -> Term:
+        """The term with the formulas that it counts lowered."""
+        match term:
+            case Count(body):
+                return replace(term, body=self.formula(body, True, k, level))
+            case Apply(function, arguments):
+                return Apply(function, tuple(self.counted(each, k, level) for each in arguments))
+            case Aggregate(_, body):
+                return replace(term, body=self.counted(body, k, level))
+            case At(Apply() as series, step):
+                return At(self.counted(series, k, level), step)
+        return term
+
+    def atom(self, parts: list[tuple[float, Term]], k: float | None) -> Atom:
+        parts = sorted((part for part in parts if part[0]), key=lambda part: repr(part[1].key))
+        whole = all(c.is_integer() and self.integer(t) for c, t in parts)
+        return Atom(tuple(c for c, _ in parts), tuple(t for _, t in parts), integer=whole, k=k)
+
+    def integer(self, term: Term) -> bool:
+        """Whether the term is a whole number for data that keep to their kind."""
+        match term:
+            case At(Name(name)) | Name(name):
+                signal = self.layout.find(name)
+                return signal is not None and signal.integer
+            case At(Apply("delta" | "cumsum", (body,))):
+                return self.integer(body)
+            case Aggregate("max" | "min" | "sum", body):
+                return self.integer(body)
+            case Aggregate("argmax" | "argmin") | Count() | Step():
+                return True
+            case Const(value):
+                return value.is_integer()
+            case Apply("+" | "neg" | "*" | "abs" | "max" | "min", arguments):
+                return all(self.integer(argument) for argument in arguments)
+        return False
+
+    def slack(self, atom: Atom, value: float) -> float:
+        """The default tolerance of an equality: none for whole numbers."""
+        if atom.integer:
+            return 0.0
+        spans = [abs(c) * self.span(t) for c, t in zip(atom.coefficients, atom.terms, strict=True)]
+        total = sum(spans)
+        return _RELATIVE * total if math.isfinite(total) else _ABSOLUTE * max(1.0, abs(value))
+
+    def span(self, term: Term) -> float:
+        """How far apart two values of the term can be, where its signal's bounds are known."""
+        match term:
+            case At(Name(name)) | Name(name) | Aggregate("max" | "min" | "mean", At(Name(name))):
+                signal = self.layout.find(name)
+                return math.inf if signal is None else signal.high - signal.low
+            case Option():
+                return 0.0
+        return math.inf
+
+    # unfolding max, min and abs
+
+    def unfold(self, atom: Atom, level: int) -> f.Formula:
+        """The atom, or the formula it abbreviates."""
+        if not atom.terms:
+            inside = atom.low - atom.slack <= 0 <= atom.high + atom.slack
+            at_bound = (atom.open_low and atom.low == 0) or (atom.open_high and atom.high == 0)
+            return f.TRUE if inside and not at_bound else f.FALSE
+        folds = [i for i, term in enumerate(atom.terms) if _folds(term)]
+        if len(folds) != 1:
+            return _canonical(atom)
+        if atom.low > -math.inf and atom.high < math.inf:
+            upper = replace(atom, low=-math.inf, open_low=False)
+            lower_ = replace(atom, high=math.inf, open_high=False)
+            return _all([self.unfold(upper, level), self.unfold(lower_, level)])
+        place = folds[0]
+        if atom.high == math.inf:  # turn y >= low into -y <= -low
+            atom = replace(
+                atom,
+                coefficients=tuple(-c for c in atom.coefficients),
+                low=-math.inf,
+                high=-atom.low,
+                open_low=False,
+                open_high=atom.open_low,
+            )
+        term, coefficient = atom.terms[place], atom.coefficients[place]
+        rest = [pair for i, pair in enumerate(_pairs(atom)) if i != place]
+
+        def put(inner: Term, deeper: int = 0) -> f.Formula:
+            constant, parts = affine(inner)
+            added = rest + [(coefficient * c, t) for c, t in parts]
+            plain = self.atom(_merged(added), atom.k)
+            high = atom.high - coefficient * constant
+            done = replace(plain, high=high, open_high=atom.open_high, slack=atom.slack)
+            return self.unfold(done, level + deeper)
+
+        match term:
+            case Apply("abs", (body,)):
+                join = _all if coefficient > 0 else _any
+                return join([put(body), put(-body)])
+            case Apply("max" | "min" as kind, arguments):
+                join = _all if (kind == "max") == (coefficient > 0) else _any
+                return join(put(argument) for argument in arguments)
+            case Aggregate("argmax" | "argmin"):
+                return self.peak(term, coefficient, atom) if not rest else _canonical(atom)
+            case Aggregate(kind, body, first, last, region):
+                word = "forall" if (kind == "max") == (coefficient > 0) else "exists"
+                name = f"%{level}"
+                inner = put(moved(body, Step(name)), 1)
+                return _quantifier(word, name, first, last, inner, region)
+        raise AssertionError(term)
+
+    def peak(self, term: Aggregate, coefficient: float, atom: Atom) -> f.Formula:
+        """coefficient·argmax <= high: which part of the window holds the (first) extreme."""
+        first, last = term.first, term.last
+        if first is None or last is None or first.base is not None or last.base is not None:
+            return _canonical(atom)
+        early = coefficient > 0
+        bound = atom.high / coefficient
+        if early:  # argmax <= cut
+            cut = math.ceil(bound) - 1 if atom.open_high else math.floor(bound)
+        else:  # argmax >= cut + 1
+            cut = math.floor(bound) if atom.open_high else math.ceil(bound) - 1
+        if cut >= last.offset:
+            return f.TRUE if early else f.FALSE
+        if cut < first.offset:
+            return f.FALSE if early else f.TRUE
+        kind = "max" if term.kind == "argmax" else "min"
+        before = Aggregate(kind, term.body, first, Step(None, cut))
+        after = Aggregate(kind, term.body, Step(None, cut + 1), last)
+        sign = (1.0 if early else -1.0) * (1.0 if kind == "max" else -1.0)
+        # the first of equal extremes counts: early wins ties
+        found = self.atom([(sign, before), (-sign, after)], atom.k)
+        return _canonical(replace(found, low=0.0, open_low=not early))
+
+
+def _folds(term: Term) -> bool:
+    match term:
+        case Apply("abs" | "max" | "min") | Aggregate("max" | "min" | "argmax" | "argmin"):
+            return True
+    return False
+
+
+def _pairs(atom: Atom) -> list[tuple[float, Term]]:
+    return list(zip(atom.coefficients, atom.terms, strict=True))
+
+
+def _canonical(atom: Atom) -> Atom:
+    """The same atom with a positive first coefficient."""
+    if atom.coefficients[0] > 0:
+        return atom
+    return replace(
+        atom,
+        coefficients=tuple(-c for c in atom.coefficients),
+        low=-atom.high,
+        high=-atom.low,
+        open_low=atom.open_high,
+        open_high=atom.open_low,
+    )
+
+
+def affine(term: Term) -> tuple[float, list[tuple[float, Term]]]:
+    """The term as a constant plus coefficients times terms that are not sums."""
+    match term:
+        case Const(value):
+            return value, []
+        case Step(None, offset):
+            return float(offset), []
+        case Apply("+", arguments):
+            found = [affine(argument) for argument in arguments]
+            return sum(c for c, _ in found), _merged([pair for _, parts in found for pair in parts])
+        case Apply("neg", (body,)):
+            return _scaled(-1.0, body)
+        case Apply("*", (left, right)):
+            for factor, other in ((left, right), (right, left)):
+                constant, parts = affine(factor)
+                if not parts:
+                    return _scaled(constant, other)
+        case Apply("/", (left, right)):
+            constant, parts = affine(right)
+            if not parts and constant:
+                return _scaled(1 / constant, left)
+    return 0.0, [(1.0, term)]
+
+
+def _scaled(factor: float, term: Term) -> tuple[float, list[tuple[float, Term]]]:
+    constant, parts = affine(term)
+    return factor * constant, [(factor * c, t) for c, t in parts]
+
+
+def _merged(parts: list[tuple[float, Term]]) -> list[tuple[float, Term]]:
+    total: dict[tuple[object, ...], tuple[float, Term]] = {}
+    for coefficient, term in parts:
+        total[term.key] = (total.get(term.key, (0.0, term))[0] + coefficient, term)
+    return list(total.values())
+
+
+def moved(term: Term, step: Step) -> Term:
+    """A term with the `now` of the aggregate around it replaced by `step`."""
+
+    def go(node: Term) -> Term:
+        match node:
+            case Step(base, offset) if base == NOW:
+                return step.shifted(offset)
+            case At(series, when):
+                moved_when = go(when)
+                assert isinstance(moved_when, Step)
+                return At(series, moved_when)  # a delta's body has a `now` of its own
+            case Apply(function, arguments):
+                return Apply(function, tuple(go(argument) for argument in arguments))
+            case Aggregate() | Count():
+                ends = [None if e is None else go(e) for e in (node.first, node.last)]
+                return replace(node, first=ends[0], last=ends[1])
+        return node
+
+    return go(term)
+
+
+# joining
+
+
+def _dual(kind: str, positive: bool) -> str:
+    return kind if positive else {"forall": "exists", "exists": "forall"}[kind]
+
+
+def _quantifier(
+    kind: str,
+    variable: str,
+    first: Step | None,
+    last: Step | None,
+    body: f.Formula,
+    region: str | None,
+) -> f.Formula:
+    if body in (f.TRUE, f.FALSE):
+        return body
+    if kind == "forall" and isinstance(body, f.And):
+        return _all(f.Quantifier(kind, variable, first, last, part, region) for part in body.parts)
+    return f.Quantifier(kind, variable, first, last, body, region)
+
+
+def _all(parts: Iterable[f.Formula]) -> f.Formula:
+    """Conjunction without repetition, with its halves of intervals joined."""
+    flat = list(dict.fromkeys(f.And(tuple(parts)).parts))
+    if f.FALSE in flat:
+        return f.FALSE
+    kept = [part for part in flat if part != f.TRUE]
+    return f.conjunction(*_intervals(kept)) if kept else f.TRUE
+
+
+def _any(parts: Iterable[f.Formula]) -> f.Formula:
+    flat = list(dict.fromkeys(f.Or(tuple(parts)).parts))
+    if f.TRUE in flat:
+        return f.TRUE
+    kept = [part for part in flat if part != f.FALSE]
+    return f.disjunction(*kept) if kept else f.FALSE
+
+
+def _intervals(parts: list[f.Formula]) -> list[f.Formula]:
+    """Join `x >= a` and `x <= b`, under the same quantifiers, into `a <= x <= b`."""
+    done: list[f.Formula] = []
+    open_: dict[object, int] = {}
+    for part in parts:
+        atom = _innermost(part)
+        if atom is None or atom.slack or math.isinf(atom.low) == math.isinf(atom.high):
+            done.append(part)
+            continue
+        upper = math.isinf(atom.low)
+        blank = replace(atom, low=0.0, high=0.0, open_low=False, open_high=False)
+        context = _around(part, blank)
+        other = open_.get((context, not upper))
+        if other is not None:
+            mate = _innermost(done[other])
+            assert mate is not None
+            low, high = (mate, atom) if upper else (atom, mate)
+            if low.low < high.high:
+                both = replace(low, high=high.high, open_high=high.open_high)
+                done[other] = _around(part, both)
+                del open_[context, not upper]
+                continue
+        open_.setdefault((context, upper), len(done))
+        done.append(part)
+    return done
+
+
+def _innermost(part: f.Formula) -> Atom | None:
+    while isinstance(part, f.Quantifier) and part.kind == "forall":
+        part = part.body
+    return part if isinstance(part, Atom) else None
+
+
+def _around(part: f.Formula, atom: Atom) -> f.Formula:
+    """`part` with its innermost atom replaced."""
+    if isinstance(part, f.Quantifier):
+        return replace(part, body=_around(part.body, atom))
+    return atom

@@ -1,0 +1,93 @@
+"""Formulas compiled against a layout, ready to be evaluated on batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from constraints.errors import DataError
+from constraints.evaluate import Evaluator
+from constraints.formula import Formula, names
+from constraints.frames import Frame, Index
+from constraints.lower import lower
+from constraints.resolve import resolve
+from constraints.semantics import Boolean, LogProbabilistic, Robustness, Semantics
+from constraints.signals import Layout
+from constraints.terms import NOW
+
+DEFAULT = LogProbabilistic()
+
+
+class Program:
+    """A formula for one layout. Call it on signals, or on flat samples (B, D)."""
+
+    def __init__(self, formula: Formula, layout: Layout, end: str | None = None) -> None:
+        self.formula = formula
+        self.layout = layout
+        self.end = end
+        self.lowered = lower(resolve(formula, layout, end), layout)
+        self.needed = names(self.lowered) & set(layout.names)
+        self._traces: dict[str, Formula] = {}
+
+    def __repr__(self) -> str:
+        return f"<Program {self.formula}>"
+
+    def __call__(self, data: Mapping[str, Any] | Tensor, semantics: Semantics = DEFAULT) -> Tensor:
+        """The value for each sample: (B,)."""
+        batch, tensors = self.read(data)
+        value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
+        return self.sound(value.expand(batch))
+
+    def verdict(self, data: Mapping[str, Any] | Tensor) -> Tensor:
+        """Whether each sample satisfies the formula: (B,) of bool."""
+        return self(data, Boolean())
+
+    def robustness(self, data: Mapping[str, Any] | Tensor) -> Tensor:
+        """The margin by which each sample does: (B,)."""
+        return self(data, Robustness())
+
+    def trace(
+        self,
+        data: Mapping[str, Any] | Tensor,
+        semantics: Semantics = DEFAULT,
+        end: str = "clip",
+    ) -> Tensor:
+        """The value at every step taken as `now`: (B, T)."""
+        if end not in self._traces:
+            found = resolve(self.formula, self.layout, end, trace=True)
+            self._traces[end] = lower(found, self.layout)
+        batch, tensors = self.read(data)
+        steps = self.layout.steps
+        frame = Frame((steps,), {NOW: Index(0, (0,))})
+        value = Evaluator(self.layout, tensors, semantics, end).formula(self._traces[end], frame)
+        return self.sound(value.expand(batch, steps))
+
+    def read(self, data: Mapping[str, Any] | Tensor) -> tuple[int, dict[str, Tensor]]:
+        """The batch size and the signals the formula needs, checked."""
+        signals = self.layout.split(data) if isinstance(data, Tensor) else data
+        tensors = self.layout.check(signals, self.needed)
+        some = tensors or signals
+        batch = len(next(iter(some.values()))) if some else 1
+        return batch, tensors
+
+    def sound(self, value: Tensor) -> Tensor:
+        """The value, if it is a number for every sample."""
+        if value.dtype != torch.bool and bool(torch.isnan(value.detach()).any()):
+            count = int(torch.isnan(value).reshape(len(value), -1).any(1).sum())
+            raise DataError(
+                f"{self.formula} is not a number for {count} of {len(value)} samples: it divides "
+                "0 by 0, or takes the log or root of a negative number"
+            )
+        return value
+
+
+def compile(formula: Formula, layout: Layout, end: str | None = None) -> Program:
+    """The formula against a layout: names, times and windows are checked here, once.
+
+    `end`: what to do where it reaches outside the grid. None is an error; "clip": quantifiers
+    range over the steps that exist; "weak" ("strong"): what lies outside counts as met (not met).
+    """
+    return Program(formula, layout, end)
