@@ -7,6 +7,7 @@ on both t and u is laid out over both, as views of the series.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 
@@ -24,7 +25,8 @@ from constraints.semantics import Semantics
 from constraints.signals import Layout
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
 
-_AGGREGATE: Mapping[str, Fold] = {"max": Max(), "min": Min(), "mean": Mean(), "sum": Sum()}
+MAX, MIN, SUM = Max(), Min(), Sum()
+_AGGREGATE: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM}
 _POINTWISE: Mapping[str, Callable[..., Tensor]] = {
     "neg": torch.neg,
     "abs": torch.abs,
@@ -148,8 +150,16 @@ class Evaluator:
             return self.over_pixels(fold, node.variable, node.region, body, frame)
         assert node.first is not None
         assert node.last is not None
+        window = (node.variable, node.first, node.last, node.body)
         clip = node.region is None
-        return self.over(fold, node.variable, node.first, node.last, node.body, body, frame, clip)
+        atom = node.body
+        if self.semantics.margins and isinstance(atom, Atom) and self.end is None:
+            one_sided = math.isinf(atom.low) != math.isinf(atom.high)
+            if one_sided:  # fold the sums, then judge the extreme one: fewer passes
+                most = (node.kind == "forall") == math.isinf(atom.low)
+                y = self.over(MAX if most else MIN, *window, lambda g: self.total(atom, g), frame)
+                return self.judged(atom, y, frame)
+        return self.over(fold, *window, body, frame, clip)
 
     def until(self, node: Moving, frame: Frame) -> Tensor:
         """right at distance d, with left at all smaller distances, for some d (or the dual)."""
@@ -218,19 +228,20 @@ class Evaluator:
         x = body(frame.alone(variable, start, stop - start + 1))
         if x.shape[-1] == 1 and not counted:
             return frame.place(x.reshape(len(x), 1), Index(0))
-        x = x.expand(len(x), stop - start + 1)
-        cut = (start, stop) != (a, b)
-        inside = None
-        if cut:
-            x = _padded(x, start - a, b - stop, fold.neutral)
-            inside = _padded(torch.ones_like(x[:1], dtype=torch.bool), 0, 0, False)
-            inside[:, : start - a] = False
-            inside[:, x.shape[1] - (b - stop) :] = False
+        if x.shape[-1] == 1:
+            x = x.expand(-1, stop - start + 1)
+        if not low.axes and not high.axes:
+            y = fold.over(x, -1)
+            return frame.place(y[:, None], Index(0)) if frame.sizes else y
         windows, at = _windows(low, high, a)
-        y = windows(fold, x)
-        if inside is not None and fold.averages:
-            ones = inside.to(x.dtype)
-            y = fold.recount(y, windows(Sum(), torch.ones_like(ones)), windows(Sum(), ones))
+        left, right = start - a, b - stop
+        if not left and not right:
+            return frame.place(windows(fold, x), at)
+        y = windows(fold, _padded(x, left, right, fold.neutral))
+        if fold.averages:
+            ones = torch.ones_like(x[:1])
+            assumed, actual = (pad(ones, (left, right), value=v) for v in (1.0, 0.0))
+            y = fold.recount(y, windows(SUM, assumed), windows(SUM, actual))
         return frame.place(y, at)
 
     def laid_out(
@@ -352,7 +363,7 @@ class Evaluator:
                 def truth(inner: Frame) -> Tensor:
                     return self.semantics.truth(self.formula(body, inner)).to(self.like.dtype)
 
-                return self.over(Sum(), NOW, first, last, body, truth, frame, counted=True)
+                return self.over(SUM, NOW, first, last, body, truth, frame, counted=True)
         raise TypeError(f"{node!r} is not resolved")
 
     def column(self, node: Name | Option) -> Tensor:
@@ -448,8 +459,6 @@ def _padded(x: Tensor, left: int, right: int, value: float | bool) -> Tensor:
 
 def _windows(low: Index, high: Index, start: int) -> tuple[Callable[[Fold, Tensor], Tensor], Index]:
     """How to fold a series that begins at step `start` over the windows, and where to read it."""
-    if not low.axes and not high.axes:
-        return (lambda fold, x: fold.over(x, -1)[:, None]), Index(0)
     if low.axes == high.axes:
         width = high.offset - low.offset + 1
         return (lambda fold, x: fold.slide(x, width)), low.plus(-start)

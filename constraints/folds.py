@@ -7,17 +7,15 @@ Only `pair` is needed; the rest follows by doubling (windows, O(n log w)) and by
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
 import torch
 from torch import Tensor
 
-from constraints.averages import log1mexp
+from constraints.windows import LogOrSums, SlidingMax, SlidingSum
 
-_FAR = -40.0  # log-probabilities below this are so small that probabilities just add
-_ONE = -1e-30  # the log-probability that stands for certainty, where 0 has no finite gradient
+_FAR = -60.0  # a result above this does not feel that `LogOrSums` stops at -80
 
 
 class Fold(ABC):
@@ -82,8 +80,14 @@ class Sum(Fold):
     def over(self, x: Tensor, dim: int) -> Tensor:
         return x.sum(dim)
 
+    def slide(self, x: Tensor, width: int) -> Tensor:
+        return _apply(SlidingSum, x, width)
+
     def scan(self, x: Tensor) -> Tensor:
         return x.cumsum(-1)
+
+
+SUM = Sum()
 
 
 class Min(Fold):
@@ -94,7 +98,10 @@ class Min(Fold):
         return torch.minimum(x, y)
 
     def over(self, x: Tensor, dim: int) -> Tensor:
-        return x.amin(dim)
+        return x.min(dim).values  # its gradient is cheaper than that of amin
+
+    def slide(self, x: Tensor, width: int) -> Tensor:
+        return -_apply(SlidingMax, -x, width)
 
 
 class Max(Fold):
@@ -105,7 +112,10 @@ class Max(Fold):
         return torch.maximum(x, y)
 
     def over(self, x: Tensor, dim: int) -> Tensor:
-        return x.amax(dim)
+        return x.max(dim).values
+
+    def slide(self, x: Tensor, width: int) -> Tensor:
+        return _apply(SlidingMax, x, width)
 
 
 class All(Fold):
@@ -133,7 +143,7 @@ class Any(Fold):
 class LogOr(Fold):
     """log(1 - Π(1 - p)) of log-probabilities: the disjunction of independent events.
 
-    Where none is below e^-40 it is log1mexp Σ log1mexp; else pairs are folded as
+    Where it is not below e^-60 it is log1mexp Σ log1mexp; else pairs are folded as
     max + log(1 + e^(min - max) - e^min), which stays exact down to any log-probability.
     """
 
@@ -144,21 +154,19 @@ class LogOr(Fold):
         return high + torch.log1p(torch.exp(low - high) * -torch.expm1(high))
 
     def over(self, x: Tensor, dim: int) -> Tensor:
-        return self._sums(x, lambda y: y.sum(dim), lambda y: super(LogOr, self).over(y, dim))
+        x = x.movedim(dim, -1)
+        value = _apply(LogOrSums, x, 0)
+        return (
+            torch.where(value < _FAR, super().over(_finite(x), -1), value) if _far(value) else value
+        )
 
     def slide(self, x: Tensor, width: int) -> Tensor:
         if width == 1:
             return x
-        return self._sums(
-            x, lambda y: Sum().slide(y, width), lambda y: super(LogOr, self).slide(y, width)
-        )
-
-    def _sums(
-        self, x: Tensor, sums: Callable[[Tensor], Tensor], pairs: Callable[[Tensor], Tensor]
-    ) -> Tensor:
-        if x.numel() and bool(x.detach().amin() < _FAR):
-            return pairs(x.clamp(min=-1e30))  # -inf has no difference with itself
-        return log1mexp(sums(log1mexp(x.clamp(max=_ONE))))
+        value = _apply(LogOrSums, x, width)
+        if not _far(value):
+            return value
+        return torch.where(value < _FAR, super().slide(_finite(x), width), value)
 
 
 @dataclass(frozen=True)
@@ -174,7 +182,7 @@ class Mean(Fold):
         return x.mean(dim)
 
     def slide(self, x: Tensor, width: int) -> Tensor:
-        return Sum().slide(x, width) / width
+        return SUM.slide(x, width) / width
 
     def scan(self, x: Tensor) -> Tensor:
         return x.cumsum(-1) / _counts(x)
@@ -224,7 +232,7 @@ class PowerMean(Fold):
         return self._root(self._power(x).sum(dim))
 
     def slide(self, x: Tensor, width: int) -> Tensor:
-        return self._root(Sum().slide(self._power(x), width))
+        return self._root(SUM.slide(self._power(x), width))
 
     def scan(self, x: Tensor) -> Tensor:
         return self._root(self._power(x).cumsum(-1))
@@ -234,6 +242,19 @@ class PowerMean(Fold):
 
     def _root(self, x: Tensor) -> Tensor:
         return -(x ** (1 / self.q))
+
+
+def _apply(function: type[torch.autograd.Function], x: Tensor, width: int) -> Tensor:
+    value: Tensor = function.apply(x, width)
+    return value
+
+
+def _far(value: Tensor) -> bool:
+    return value.numel() > 0 and bool(value.detach().amin() < _FAR)
+
+
+def _finite(x: Tensor) -> Tensor:
+    return x.clamp(min=-1e30)  # -inf has no difference with itself
 
 
 def _counts(x: Tensor) -> Tensor:

@@ -69,6 +69,8 @@ class Frame:
             part = part.unfold(-1, 1 + sum(size - 1 for size in sizes[i:]), 1)
         if not sizes:
             part = part[:, 0]
+        if len(index.axes) == len(self.sizes):
+            return part
         view: list[slice | None] = [slice(None)]
         view += [slice(None) if axis in index.axes else None for axis in range(len(self.sizes))]
         return part[tuple(view)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ class Program:
         """The value for each sample: (B,)."""
         batch, tensors = self.read(data)
         value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
-        return self.sound(value.expand(batch))
+        return self.sound(value if len(value) == batch else value.expand(batch))
 
     def verdict(self, data: Mapping[str, Any] | Tensor) -> Tensor:
         """Whether each sample satisfies the formula: (B,) of bool."""
@@ -75,13 +76,15 @@ class Program:
 
     def sound(self, value: Tensor) -> Tensor:
         """The value, if it is a number for every sample."""
-        if value.dtype != torch.bool and bool(torch.isnan(value.detach()).any()):
-            count = int(torch.isnan(value).reshape(len(value), -1).any(1).sum())
-            raise DataError(
-                f"{self.formula} is not a number for {count} of {len(value)} samples: it divides "
-                "0 by 0, or takes the log or root of a negative number"
-            )
-        return value
+        if value.dtype == torch.bool or not math.isnan(value.detach().sum().item()):
+            return value
+        wrong = torch.isnan(value).reshape(len(value), -1).any(1)
+        if not bool(wrong.any()):  # inf - inf in the sum
+            return value
+        raise DataError(
+            f"{self.formula} is not a number for {int(wrong.sum())} of {len(value)} samples: it "
+            "divides 0 by 0, or takes the log or root of a negative number"
+        )
 
 
 def compile(formula: Formula, layout: Layout, end: str | None = None) -> Program:

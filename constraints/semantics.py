@@ -28,7 +28,12 @@ from constraints.lower import Atom
 
 
 class Semantics(Protocol):
-    """Values of atoms, and how they combine: as connectives and over steps."""
+    """Values of atoms, and how they combine: as connectives and over steps.
+
+    `margins`: an atom's value grows with its distance from the bound and folds by min and max.
+    """
+
+    margins: bool
 
     @property
     def both(self) -> Fold: ...
@@ -65,6 +70,7 @@ class _Logarithmic:
     k: float
     gaussian: float | None
     half_unit: bool
+    margins = False
 
     def hardness(self, atom: Atom) -> float:
         return self.k if atom.k is None else atom.k
@@ -85,10 +91,10 @@ class _Logarithmic:
             inside = (y >= low) & (y <= high)
             return torch.where(inside, 0.0, -torch.inf).to(y.dtype)
         if math.isinf(low):
-            return logsigmoid(k * (high - y))
+            return _soft(high - y, k)
         if math.isinf(high):
-            return logsigmoid(k * (y - low))
-        return logsigmoid(k * (y - low)) + logsigmoid(k * (high - y))
+            return _soft(y - low, k)
+        return _soft(y - low, k) + _soft(high - y, k)
 
     def average(self, mean: Tensor, variance: Tensor, atom: Atom) -> Tensor:
         """log E e^c of the atom's value c, its sum being Gaussian."""
@@ -105,6 +111,10 @@ class _Logarithmic:
 
     def truth(self, value: Tensor) -> Tensor:
         return value.exp()
+
+
+def _soft(margin: Tensor, k: float) -> Tensor:
+    return logsigmoid(margin if k == 1.0 else k * margin)
 
 
 def whole_bounds(atom: Atom) -> tuple[float, float]:
@@ -180,6 +190,8 @@ class LogLTN(_Logarithmic):
 class Robustness:
     """Quantitative semantics: the signed margin, positive where the formula holds."""
 
+    margins = True  # the least margin of y <= c is that of the greatest y
+
     both = forall = Min()
     either = exists = Max()
 
@@ -206,6 +218,8 @@ class Robustness:
 @dataclass(frozen=True)
 class Boolean:
     """The hard verdict."""
+
+    margins = False
 
     both = forall = All()
     either = exists = Any()

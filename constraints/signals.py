@@ -207,7 +207,7 @@ class Layout:
             if batch is not None and len(value) != batch:
                 raise DataError(f"{signal.name} has {len(value)} samples, others have {batch}")
             batch = len(value)
-            if not torch.isfinite(value.detach().sum()):
+            if not math.isfinite(value.detach().sum().item()):
                 _report(signal.name, value.detach())
             ready[signal.name] = value
         return ready
