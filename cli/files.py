@@ -1,14 +1,44 @@
-"""Reading what a person names on the command line."""
+"""Reading what a person names on the command line, and writing it back."""
 
 from __future__ import annotations
 
+import gzip
+import re
+import shlex
+import sys
+import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
+
+TABLES = (".csv", ".tsv", ".parquet")
+DELIMITERS = ",;\t"
+LONGEST = 1_000_000  # characters in a file of rules, or in the header of a table
+
+
+def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
+    """Trajectories (netCDF, Zarr) or a table (CSV, Parquet), by the ending of the name."""
+    place = Path(path)
+    name = place.name.lower()
+    if not name.endswith((*TABLES, ".csv.gz")):
+        return open_trajectories(path)
+    if not place.is_file():
+        raise InputError(f"there is no file {path!r}")
+    try:
+        table = _parquet(place) if name.endswith(".parquet") else _csv(place)
+    except InputError:
+        raise
+    except Exception as problem:
+        raise InputError(f"cannot read {path!r} as a table: {problem}") from None
+    if table.empty:
+        raise InputError(f"{path!r} is empty: it has {len(table)} rows below its header")
+    return table.rename(columns=str)
 
 
 def open_trajectories(path: str) -> xr.Dataset:
@@ -29,3 +59,96 @@ def open_trajectories(path: str) -> xr.Dataset:
     if 0 in data.sizes.values():
         raise InputError(f"{path!r} is empty")
     return data
+
+
+def _csv(place: Path) -> pd.DataFrame:
+    """A table of text; the delimiter is the one its header has most of."""
+    import pandas as pd
+
+    opened = gzip.open if place.suffix.lower() == ".gz" else open
+    with opened(place, "rt", encoding="utf-8-sig", newline="") as file:
+        header = re.sub(r'"[^"]*"', "", file.readline(LONGEST))
+    delimiter = max(DELIMITERS, key=header.count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
+        return pd.read_csv(
+            place,
+            sep=delimiter,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            low_memory=False,
+            index_col=False,
+        )
+
+
+def _parquet(place: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(place)
+    except ImportError:
+        raise InputError("Parquet needs a package: pip install pyarrow; or use CSV") from None
+
+
+def write_dataset(data: xr.Dataset | pd.DataFrame, target: Path) -> None:
+    """Under the target's name only when it is complete; the format is that of its ending."""
+    import xarray as xr
+
+    from simulators.storage import COMPRESSION, replacing
+
+    suffix = target.suffix.lower()
+    with replacing(target) as part:
+        if not isinstance(data, xr.Dataset):
+            if suffix == ".parquet":
+                data.to_parquet(part, index=False)
+            else:
+                data.to_csv(part, index=False, sep="\t" if suffix == ".tsv" else ",")
+            return
+        plain = _with_history(
+            data
+        ).drop_encoding()  # that of the source may not exist in the target's format
+        if suffix == ".nc":
+            numbers = [
+                name for name, array in plain.variables.items() if array.dtype.kind in "iufb"
+            ]
+            encoding = {name: {**COMPRESSION, "_FillValue": None} for name in numbers}
+            plain.to_netcdf(part, engine="netcdf4", format="NETCDF4", encoding=encoding)
+        else:
+            with warnings.catch_warnings():  # of zarr's text and metadata, which only Python reads
+                warnings.simplefilter("ignore")
+                plain.to_zarr(part, mode="w", zarr_format=3)
+
+
+def _with_history(data: xr.Dataset) -> xr.Dataset:
+    """The dataset with this command added to its history."""
+    from simulators.dataset import command_name
+
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    line = f"{stamp} {shlex.join([command_name(), *sys.argv[1:]])}"
+    before = str(data.attrs.get("history", "")).rstrip()
+    return data.assign_attrs(history=f"{before}\n{line}" if before else line)
+
+
+def read_rules(path: str) -> list[tuple[str, str]]:
+    """(place, text) of each rule in a file: a line, with the indented lines that follow it."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read(LONGEST + 1)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path!r} of rules") from None
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot read the rules in {path!r}: {problem}") from None
+    if len(text) > LONGEST:
+        raise InputError(f"{path!r} is too long for a file of rules")
+    found: list[tuple[str, str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if line[0].isspace() and found:
+            place, before = found.pop()
+            found.append((place, f"{before}\n{line}"))
+        else:
+            found.append((f"{path}, line {number}", line))
+    if not found:
+        raise InputError(f"{path!r} holds no rules: write one on each line")
+    return found

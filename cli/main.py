@@ -16,6 +16,7 @@ COMMANDS = {
     "models": "list the built-in models",
     "simulate": "simulate a model and write its trajectories",
     "plot": "draw trajectories as a fan chart",
+    "check": "judge a dataset by rules and explain the verdicts",
 }
 
 
@@ -57,6 +58,11 @@ class Commands(click.Group):
             raise Refusal(str(problem), 3) from problem
         except InputError as problem:
             raise Refusal(str(problem), 2) from problem
+        except ValueError as problem:
+            code = _formula_error(problem)
+            if code is None:
+                raise
+            raise Refusal(str(problem), code) from problem
         except SimulationError as problem:
             raise Refusal(str(problem), 1) from problem
         except MemoryError as problem:
@@ -66,6 +72,18 @@ class Commands(click.Group):
             raise Refusal("the output was closed before everything was written", 1) from None
         except OSError as problem:
             raise Refusal(str(problem), 1) from problem
+
+
+def _formula_error(problem: ValueError) -> int | None:
+    """The exit code for what is wrong with a formula; None for anything else.
+
+    Asked of the module that raised it, if it is loaded: importing `constraints` here would load
+    torch for every `--help`.
+    """
+    errors = sys.modules.get("constraints.errors")
+    if errors is None or not isinstance(problem, errors.FormulaError):
+        return None
+    return 3 if isinstance(problem, errors.ImpossibleError) else 2
 
 
 @click.command(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cli import files
 from simulators.errors import InputError
+
+if TYPE_CHECKING:
+    from constraints import Formula, Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +29,24 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print the summar
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar and no messages.")
 threads = click.option(
     "--threads", type=int, default=None, help="Threads to use [default: all cores]."
+)
+where = click.option(
+    "--where",
+    multiple=True,
+    metavar="RULE",
+    help='A rule, "forall t: I(t) <= 20", or @file with a rule a line; repeatable.',
+)
+bridge = click.option(
+    "--bridge",
+    multiple=True,
+    metavar="S0=95,S25=30",
+    help="Values at steps: S25=30, S(25)=30, S@2.5=30, S25=30+-2 or S25=28..32.",
+)
+end = click.option(
+    "--end",
+    type=click.Choice(["clip", "weak", "strong"]),
+    help="Where a rule reads past the last step: only steps that exist, met, or not met "
+    "[default: refuse].",
 )
 
 
@@ -60,3 +82,26 @@ def _number(text: str, part: str, option: str) -> float:
         raise InputError(
             f"{option}: {text.strip()!r} in {part.strip()!r} is not a number"
         ) from None
+
+
+def formulas(
+    where: tuple[str, ...], bridges: tuple[str, ...], layout: Layout
+) -> dict[str, Formula]:
+    """The rules of --where and --bridge under their text, each once."""
+    from constraints import FormulaError, bridge, parse
+
+    series = [signal.name for signal in layout.signals if signal.kind == "series"]
+    found: list[Formula] = []
+    for text in where:
+        written = files.read_rules(text[1:]) if text.startswith("@") else [("--where", text)]
+        for place, rule in written:
+            try:
+                found.append(parse(rule))
+            except FormulaError as problem:
+                raise FormulaError(f"{place}: {problem}") from None
+    for text in bridges:
+        try:
+            found.append(bridge(text, series))
+        except FormulaError as problem:
+            raise FormulaError(f"--bridge: {problem}") from None
+    return {str(rule): rule for rule in found}

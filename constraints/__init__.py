@@ -8,9 +8,13 @@ program.verdict({"S": S, "I": I})        # (B,) of bool
 program({"S": S, "I": I})                # (B,) log-probability, differentiable
 """
 
+from constraints import rules as rules
+from constraints.bridge import bridge as bridge
 from constraints.errors import DataError as DataError
 from constraints.errors import FormulaError as FormulaError
 from constraints.errors import ImpossibleError as ImpossibleError
+from constraints.explain import Explanation as Explanation
+from constraints.explain import explain as explain
 from constraints.formula import Formula as Formula
 from constraints.formula import always as always
 from constraints.formula import conjunction as conjunction

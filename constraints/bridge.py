@@ -18,11 +18,11 @@ from collections.abc import Iterable
 
 from constraints.errors import FormulaError, caret, unknown
 from constraints.formula import Compare, Formula, conjunction
-from constraints.printer import name as shown
 from constraints.printer import number
-from constraints.terms import BUILT_IN, At, Name, Step
+from constraints.terms import At, Name, Step
 
 LENGTH = 20_000  # characters in a bridge
+LONGEST = 200  # characters in a name
 DIGITS = 8  # in a step
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -59,7 +59,7 @@ def readings(word: str, names: Iterable[str]) -> list[tuple[str, int]]:
 
 def ambiguous(word: str, found: Iterable[tuple[str, int]]) -> FormulaError:
     """Error for a word with several readings."""
-    choices = " or ".join(f"{shown(name)}({when})" for name, when in found)
+    choices = " or ".join(f"{Name(name)}({when})" for name, when in found)
     return FormulaError(f"{word} is ambiguous: write {choices}")
 
 
@@ -101,8 +101,11 @@ class _Reader:
         place = self.start
         if word is None:
             raise self.error(self.missing())
+        if len(word) > LONGEST:
+            what = f"a name has at most {LONGEST} characters, not {len(word)}"
+            raise caret(self.text, place, f"{what}; is a comma missing?")
         try:
-            name = Name(word, quoted=True) if quoted else _named(word)
+            name = Name(word, quoted=quoted is not None)
         except FormulaError as problem:
             raise caret(self.text, place, str(problem)) from None
         if self.skip("("):
@@ -133,13 +136,13 @@ class _Reader:
         stem = name.name.rstrip(_DIGIT)
         written = name.name[len(stem) :] + (self.take(_NUMBER) or "")
         if written and not name.quoted and (self.names is None or stem in self.names):
-            return _not_a_step(shown(stem), written)
+            return _not_a_step(Name(stem), written)
         return _no_step(name)
 
     def known(self, name: Name, place: int, *others: str) -> Name:
         """The name, if it (or another) is a signal."""
         if self.names is not None and self.names.isdisjoint((name.name, *others)):
-            raise caret(self.text, place, str(unknown("signal", _short(name.name), self.names)))
+            raise caret(self.text, place, str(unknown("signal", name.name, self.names)))
         return name
 
     def step(self, name: Name) -> Step:
@@ -148,7 +151,7 @@ class _Reader:
         if written is None:
             raise self.error(f"a step is a whole number, as in {name}(25), not {self.next()!r}")
         if not _whole(written):
-            raise caret(self.text, self.start, _not_a_step(str(name), written))
+            raise caret(self.text, self.start, _not_a_step(name, written))
         if not self.skip(")"):
             raise self.error(f"a closing bracket is missing: write {name}({written})")
         return Step(None, int(written))
@@ -164,13 +167,13 @@ class _Reader:
         else:
             found = readings(word, self.names)
         if len(found) == 1:
-            return At(_named(found[0][0]), Step(None, found[0][1]))
+            return At(Name(found[0][0]), Step(None, found[0][1]))
         if found:
             raise caret(self.text, place, str(ambiguous(word, found)))
-        name = self.known(_named(stem), place, word)
+        name = self.known(Name(stem), place, word)
         if self.names is not None and word in self.names:
             raise caret(self.text, place, _no_step(Name(word)))
-        raise caret(self.text, place, _not_a_step(str(name), digits))
+        raise caret(self.text, place, _not_a_step(name, digits))
 
     # values
 
@@ -252,11 +255,6 @@ class _Reader:
         return caret(self.text, self.position, message)
 
 
-def _named(word: str) -> Name:
-    """The name, in quotes where its text would be misread as a function."""
-    return Name(word, quoted=word in BUILT_IN)
-
-
 def _whole(written: str) -> bool:
     return written.isascii() and written.isdecimal() and len(written) <= DIGITS
 
@@ -265,7 +263,7 @@ def _no_step(name: Name) -> str:
     return f"{name} does not say when: write {name}(0)=... or {name}@2.5=..."
 
 
-def _not_a_step(name: str, written: str) -> str:
+def _not_a_step(name: Name, written: str) -> str:
     """Why what stands for a step is none, and what to write."""
     if written.startswith("-"):
         return f"{name} has no step {_short(written)}: steps are counted from 0, as in {name}(0)"

@@ -141,7 +141,7 @@ class Evaluator:
         return -value if coefficient == -1.0 else coefficient * value
 
     def quantifier(self, node: f.Quantifier, frame: Frame) -> Tensor:
-        fold = self.semantics.forall if node.kind == "forall" else self.semantics.exists
+        fold = self.fold(node.kind)
 
         def body(inner: Frame) -> Tensor:
             return self.formula(node.body, inner)
@@ -160,6 +160,10 @@ class Evaluator:
                 y = self.over(MAX if most else MIN, *window, lambda g: self.total(atom, g), frame)
                 return self.judged(atom, y, frame)
         return self.over(fold, *window, body, frame, clip)
+
+    def fold(self, kind: str) -> Fold:
+        """How a quantifier combines its steps."""
+        return self.semantics.forall if kind == "forall" else self.semantics.exists
 
     def until(self, node: Moving, frame: Frame) -> Tensor:
         """right at distance d, with left at all smaller distances, for some d (or the dual)."""
@@ -217,17 +221,17 @@ class Evaluator:
         low, high = frame.index(first), frame.index(last)
         a, b = low.offset, frame.last(high)
         clip = clip and self.end == "clip"
+        if variable not in free(node) and not counted:
+            return self.unless_empty(body(frame), fold, low, high, frame, clip)
         still = all(not self.moves(name, frame) for name in free(node) - {variable})
         never_empty = frame.last(low) <= high.offset
         plain = low.axes == high.axes or ((not low.axes or not high.axes) and never_empty)
         if not (still and plain):
-            return self.laid_out(fold, variable, low, high, body, frame, clip, counted)
+            return self.laid_out(fold, variable, low, high, body, frame, clip)
         start, stop = (max(a, 0), min(b, self.layout.steps - 1)) if clip else (a, b)
         if stop < start:
             return self.filled(fold.neutral, frame)
         x = body(frame.alone(variable, start, stop - start + 1))
-        if x.shape[-1] == 1 and not counted:
-            return frame.place(x.reshape(len(x), 1), Index(0))
         if x.shape[-1] == 1:
             x = x.expand(-1, stop - start + 1)
         if not low.axes and not high.axes:
@@ -253,7 +257,6 @@ class Evaluator:
         body: Callable[[Frame], Tensor],
         frame: Frame,
         clip: bool,
-        counted: bool,
     ) -> Tensor:
         """The general case: an axis of its own for the variable, masked where windows differ."""
         axis = len(frame.sizes)
@@ -275,9 +278,20 @@ class Evaluator:
                 inside = on_grid if inside is None else inside & on_grid
         if inside is not None:
             return self.masked(fold, value, inside, -1)
-        if value.shape[-1] == 1 and not counted:
-            return value[..., 0]
         return fold.over(value.expand(*value.shape[:-1], size), -1)
+
+    def unless_empty(
+        self, value: Tensor, fold: Fold, low: Index, high: Index, frame: Frame, clip: bool
+    ) -> Tensor:
+        """`value` where the window low..high holds a step, else what a fold of nothing is."""
+        last = self.layout.steps - 1
+        inside = low.offset >= 0 and frame.last(high) <= last
+        if (inside or not clip) and frame.last(low) <= high.offset:
+            return value
+        first, final = (frame.numbers(index, self.like) for index in (low, high))
+        if clip:
+            first, final = first.clamp(min=0), final.clamp(max=last)
+        return torch.where(first <= final, value, self.filled(fold.neutral, frame))
 
     def masked(self, fold: Fold, value: Tensor, inside: Tensor, dim: int) -> Tensor:
         neutral = torch.tensor(fold.neutral, dtype=value.dtype, device=value.device)
@@ -332,18 +346,18 @@ class Evaluator:
 
     def term(self, node: Term, frame: Frame) -> Tensor:
         match node:
-            case Const(value):
-                return self.filled(value, frame)
+            case Const(number):
+                return self.filled(number, frame)
             case Name() | Option():
                 return frame.place(self.column(node)[:, None], Index(0))
             case Step():
                 return frame.numbers(frame.index(node), self.like)
-            case At(series, step) if step.base in frame.pixels:
-                return self.pixel(series, step.base, frame)
+            case At(series, Step(str() as base)) if base in frame.pixels:
+                return self.pixel(series, base, frame)
             case At(series, step):
                 index = frame.index(step)
                 inside = frame.inside(index, self.layout.steps, self.like)
-                if inside is not None:
+                if inside is not None and self.end in ("weak", "strong"):
                     self._outside.append(inside)
                 return frame.place(self.series(series), index)
             case Apply(function, arguments) if function in _POINTWISE:
@@ -440,15 +454,19 @@ class Evaluator:
 
     def extreme(self, kind: str, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
         """The first step of a window that holds its greatest (least) value."""
-        axis = len(frame.sizes)
-        start = max(low.offset, 0)
-        size = min(high.offset, self.layout.steps - 1) - start + 1
-        if low.axes != high.axes:
-            raise f.FormulaError(f"{kind}: both ends of its window must move together")
-        inner = frame.extended(NOW, Index(start, (*low.axes, axis)), size)
-        x = self.term(body, inner).expand(*[-1] * (axis + 1), size)
-        place = x.argmax(-1) if kind == "argmax" else x.argmin(-1)
-        return place.to(self.like.dtype) + frame.numbers(Index(start, low.axes), self.like)
+        axis, steps = len(frame.sizes), self.layout.steps
+        if low.axes == high.axes:
+            index, size = Index(low.offset, (*low.axes, axis)), high.offset - low.offset + 1
+        else:
+            index, size = Index(low.offset, (axis,)), frame.last(high) - low.offset + 1
+        inner = frame.extended(NOW, index, size)
+        x = self.term(body, inner)
+        x = x.expand(*x.shape[:-1], size)
+        at = inner.numbers(index, self.like)
+        first, last = (inner.numbers(bound, self.like) for bound in (low, high))
+        inside = (at >= first.clamp(min=0)) & (at <= last.clamp(max=steps - 1))
+        x = torch.where(inside, x if kind == "argmax" else -x, -torch.inf)
+        return (at + 0 * x.argmax(-1, keepdim=True)).gather(-1, x.argmax(-1, keepdim=True))[..., 0]
 
 
 def _padded(x: Tensor, left: int, right: int, value: float | bool) -> Tensor:

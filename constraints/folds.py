@@ -13,8 +13,11 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from constraints.averages import log1mexp
 from constraints.windows import LogOrSums, SlidingMax, SlidingSum
 
+NEVER = -1e30  # the log-probability of what cannot be; infinity has no finite gradients
+_SMALL = -8.0  # log-probabilities whose square does not count
 _FAR = -60.0  # a result above this does not feel that `LogOrSums` stops at -80
 
 
@@ -147,7 +150,7 @@ class LogOr(Fold):
     max + log(1 + e^(min - max) - e^min), which stays exact down to any log-probability.
     """
 
-    neutral = -torch.inf
+    neutral = NEVER
 
     def pair(self, x: Tensor, y: Tensor) -> Tensor:
         high, low = torch.maximum(x, y), torch.minimum(x, y)
@@ -156,9 +159,7 @@ class LogOr(Fold):
     def over(self, x: Tensor, dim: int) -> Tensor:
         x = x.movedim(dim, -1)
         value = _apply(LogOrSums, x, 0)
-        return (
-            torch.where(value < _FAR, super().over(_finite(x), -1), value) if _far(value) else value
-        )
+        return torch.where(value < _FAR, super().over(x, -1), value) if _far(value) else value
 
     def slide(self, x: Tensor, width: int) -> Tensor:
         if width == 1:
@@ -166,7 +167,7 @@ class LogOr(Fold):
         value = _apply(LogOrSums, x, width)
         if not _far(value):
             return value
-        return torch.where(value < _FAR, super().slide(_finite(x), width), value)
+        return torch.where(value < _FAR, super().slide(x, width), value)
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class Mean(Fold):
         return x.cumsum(-1) / _counts(x)
 
     def recount(self, value: Tensor, assumed: Tensor, actual: Tensor) -> Tensor:
-        return value * (assumed / actual)
+        return value * (assumed / actual.clamp(min=1))
 
 
 @dataclass(frozen=True)
@@ -196,14 +197,14 @@ class LogMeanExp(Fold):
     """log mean e^(αx) / α: between the mean (α → 0) and the maximum (α → ∞)."""
 
     alpha: float = 1.0
-    neutral = -torch.inf
+    neutral = NEVER
     averages = True
 
     def pair(self, x: Tensor, y: Tensor) -> Tensor:
         return self.join([x, y])
 
     def join(self, parts: list[Tensor]) -> Tensor:
-        return self.over(torch.stack(torch.broadcast_tensors(*parts)), 0)
+        return self.over(torch.stack([part + 0 * sum(parts) for part in parts]), 0)
 
     def over(self, x: Tensor, dim: int) -> Tensor:
         count = torch.tensor(float(x.shape[dim]), dtype=x.dtype, device=x.device)
@@ -216,7 +217,7 @@ class LogMeanExp(Fold):
         return (torch.logcumsumexp(self.alpha * x, -1) - _counts(x).log()) / self.alpha
 
     def recount(self, value: Tensor, assumed: Tensor, actual: Tensor) -> Tensor:
-        return value + (assumed.log() - actual.log()) / self.alpha
+        return value + (assumed.log() - actual.clamp(min=1).log()) / self.alpha
 
 
 @dataclass(frozen=True)
@@ -244,17 +245,47 @@ class PowerMean(Fold):
         return -(x ** (1 / self.q))
 
 
+@dataclass(frozen=True)
+class PowerOr(Fold):
+    """The disjunction that is dual to `PowerMean`: that of log(1 - p) in place of their sum."""
+
+    q: float
+    neutral = NEVER
+
+    def pair(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.over(torch.stack((x + 0 * y, y + 0 * x), -1), -1)
+
+    def over(self, x: Tensor, dim: int) -> Tensor:
+        x = x.movedim(dim, -1)
+        return self._joined(
+            x.amax(-1), PowerMean(self.q).over(self._none(x), -1), torch.logsumexp(self.q * x, -1)
+        )
+
+    def slide(self, x: Tensor, width: int) -> Tensor:
+        return self.over(x.unfold(-1, width, 1), -1)
+
+    def scan(self, x: Tensor) -> Tensor:
+        return self._joined(
+            x.cummax(-1).values,
+            PowerMean(self.q).scan(self._none(x)),
+            torch.logcumsumexp(self.q * x, -1),
+        )
+
+    def _none(self, x: Tensor) -> Tensor:
+        return log1mexp(x.clamp(_SMALL - 12, -1e-6))
+
+    def _joined(self, most: Tensor, none: Tensor, small: Tensor) -> Tensor:
+        """Small probabilities are too small for 1 - p, and there -log(1 - p) is p."""
+        return torch.where(most > _SMALL, log1mexp(none), small / self.q)
+
+
 def _apply(function: type[torch.autograd.Function], x: Tensor, width: int) -> Tensor:
-    value: Tensor = function.apply(x, width)
+    value: Tensor = function.apply(x, width)  # type: ignore[no-untyped-call]
     return value
 
 
 def _far(value: Tensor) -> bool:
     return value.numel() > 0 and bool(value.detach().amin() < _FAR)
-
-
-def _finite(x: Tensor) -> Tensor:
-    return x.clamp(min=-1e30)  # -inf has no difference with itself
 
 
 def _counts(x: Tensor) -> Tensor:

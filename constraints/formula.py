@@ -9,7 +9,6 @@ misread in silence.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -94,9 +93,9 @@ class Compare(Formula):
             if relation not in RELATIONS:
                 raise FormulaError(f"unknown relation {relation!r} (have: {', '.join(RELATIONS)})")
         if self.tolerance is not None:
-            object.__setattr__(self, "tolerance", float(self.tolerance))
-            if not (math.isfinite(self.tolerance) and self.tolerance >= 0):
-                raise FormulaError(f"a tolerance must be >= 0 and finite, not {self.tolerance}")
+            object.__setattr__(self, "tolerance", term(self.tolerance).number())
+            if self.tolerance < 0:
+                raise FormulaError(f"a tolerance must be >= 0, not {self.tolerance:g}")
             if self.relations not in {("=",), ("!=",)}:
                 raise FormulaError("a tolerance belongs to a single = or !=")
         super().__post_init__()
@@ -171,6 +170,8 @@ class Quantifier(Formula):
             raise FormulaError(f"unknown quantifier {self.kind!r} (have: forall, exists)")
         if (self.first is None) != (self.last is None):
             raise FormulaError(f"{self.kind}: give both ends of the window, or neither")
+        if self.first is not None and self.region not in (None, "#"):
+            raise FormulaError(f"{self.kind}: give a window of steps or a region, not both")
         super().__post_init__()
 
 
@@ -190,7 +191,11 @@ class Until(Formula):
     past: bool = False
 
     def __post_init__(self) -> None:
+        if self.kind not in ("forall", "exists"):
+            raise FormulaError(f"unknown quantifier {self.kind!r} (have: forall, exists)")
         _window("until", self.first, self.last)
+        object.__setattr__(self, "first", int(self.first))
+        object.__setattr__(self, "last", None if self.last is None else int(self.last))
         super().__post_init__()
 
 
@@ -206,9 +211,9 @@ class Annotated(Formula):
         for name in ("k", "weight"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, float(value))
-                if not (math.isfinite(value) and value > 0):
-                    raise FormulaError(f"{name} must be positive and finite, not {value:g}")
+                object.__setattr__(self, name, term(value).number())
+                if not getattr(self, name) > 0:
+                    raise FormulaError(f"{name} must be positive, not {value:g}")
         if self.k is None and self.weight is None:
             raise FormulaError("give k, weight or both")
         super().__post_init__()
@@ -226,11 +231,13 @@ def formula(value: Any) -> Formula:
 
 def conjunction(*parts: Formula) -> Formula:
     """The flat conjunction; a single part stands for itself."""
-    return parts[0] if len(parts) == 1 else And(parts)
+    checked = tuple(formula(part) for part in parts)
+    return checked[0] if len(checked) == 1 else And(checked)
 
 
 def disjunction(*parts: Formula) -> Formula:
-    return parts[0] if len(parts) == 1 else Or(parts)
+    checked = tuple(formula(part) for part in parts)
+    return checked[0] if len(checked) == 1 else Or(checked)
 
 
 def implies(left: Formula, right: Formula) -> Formula:
@@ -250,7 +257,7 @@ def _quantify(
     if first is None and last is None:
         return lambda body: Quantifier(kind, name, None, None, formula(body), region)
     ends = step(0 if first is None else first), Step(END) if last is None else step(last)
-    return lambda body: Quantifier(kind, name, *ends, formula(body))
+    return lambda body: Quantifier(kind, name, *ends, formula(body), region)
 
 
 def forall(
@@ -268,6 +275,9 @@ def exists(
 
 
 def _window(name: str, first: int, last: int | None) -> None:
+    for bound in (first, last):
+        if bound is not None and (isinstance(bound, bool) or not hasattr(bound, "__index__")):
+            raise FormulaError(f"{name}: a window is given in whole steps, not {bound!r}")
     if first < 0 or (last is not None and last < first):
         raise FormulaError(
             f"{name}[{first},{'end' if last is None else last}]: a window runs from a step >= 0 "
@@ -277,14 +287,14 @@ def _window(name: str, first: int, last: int | None) -> None:
 
 def _ahead(kind: str, body: Formula, first: int, last: int | None) -> Formula:
     _window("always" if kind == "forall" else "eventually", first, last)
-    far = Step(END) if last is None else Step(NOW, last)
-    return Quantifier(kind, NOW, Step(NOW, first), far, formula(body))
+    far = Step(END) if last is None else Step(NOW, int(last))
+    return Quantifier(kind, NOW, Step(NOW, int(first)), far, formula(body))
 
 
 def _behind(kind: str, body: Formula, first: int, last: int | None) -> Formula:
     _window("historically" if kind == "forall" else "once", first, last)
-    far = Step(None, 0) if last is None else Step(NOW, -last)
-    return Quantifier(kind, NOW, far, Step(NOW, -first), formula(body))
+    far = Step(None, 0) if last is None else Step(NOW, -int(last))
+    return Quantifier(kind, NOW, far, Step(NOW, -int(first)), formula(body))
 
 
 def always(body: Formula, first: int = 0, last: int | None = None) -> Formula:
@@ -309,6 +319,8 @@ def once(body: Formula, first: int = 0, last: int | None = None) -> Formula:
 
 def count(body: Formula, first: Any = None, last: Any = None) -> Count:
     """The number of steps (of first..last) at which `body` holds: `count(I > 10) >= 3`."""
+    if (first is None) != (last is None):
+        raise FormulaError("count: give both ends of the window, or neither")
     if first is None:
         return Count(formula(body))
     return Count(formula(body), step(first), step(last))

@@ -1,4 +1,4 @@
-"""Text to formulas. `parse(str(f)) == f` for every formula f.
+"""Text to formulas: `parse(str(f)) == f` for every formula f whose variables are bound.
 
 lark reads the text into a tree without recursion; `_Reader` then walks the tree, with the bound
 variables in scope, and says with a caret what cannot be meant.
@@ -6,14 +6,18 @@ variables in scope, and says with a caret what cannot be meant.
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token, Tree, UnexpectedInput
 
 from constraints import formula as f
 from constraints.errors import FormulaError, caret, unknown
-from constraints.printer import WORDS
+from constraints.mistakes import syntax
+from constraints.nodes import DEEPEST
 from constraints.terms import (
     AGGREGATES,
     BUILT_IN,
@@ -35,39 +39,17 @@ from constraints.terms import (
 )
 
 LENGTH = 20_000  # characters in a formula
-NESTING = 60  # brackets and operators inside one another
+NESTING = DEEPEST + 2  # trees inside one another; a signed number is two, and one node
 
+_COMMENT = re.compile(r"#[^\n]*")
 _SAME = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
-_WRITTEN = {
-    "NAME": "a name",
-    "QUOTED": "a name",
-    "NUMBER": "a number",
-    "COMPARE": "a comparison (<=, <, >=, >, =, !=)",
-    "ADD": "+ or -",
-    "MULTIPLY": "* or /",
-    "POWER": "^",
-    "TOLERANCE": "+-",
-    "IFF": "iff",
-    "IMPLIES": "implies",
-    "BINARY": "until, since, release",
-    "UNARY": "always, eventually, ...",
-    "_IN": "in",
-    "LPAR": "(",
-    "RPAR": ")",
-    "LSQB": "[",
-    "RSQB": "]",
-    "LBRACE": "{",
-    "RBRACE": "}",
-    "COMMA": ",",
-    "COLON": ":",
-    "AT": "@",
-    "$END": "the end",
+
+_TEMPORAL = {
+    "always": f.always,
+    "eventually": f.eventually,
+    "historically": f.historically,
+    "once": f.once,
 }
-_STARTS = {"NOT", "FORALL", "EXISTS", "UNARY", "TRUE", "FALSE", "END", "NOW", "AT"}  # not listed
-_OPERATORS = {"ADD", "MULTIPLY", "POWER", "COMPARE", "AND", "OR", "XOR", "NOT", "IFF", "IMPLIES"}
-_OPERATORS |= {"BINARY", "_IN", "TOLERANCE", "AT", "LPAR", "LSQB"}
-_MEANT = {"&": "and", "|": "or", "~": "not", "!": "not", "∧": "and", "∨": "or", "¬": "not"}
-_MEANT |= {"∀": "forall", "∃": "exists", ";": "and", "%": "a number without %", "$": "a name"}
 
 Tree_ = Tree[Token]
 Piece = Term | f.Formula
@@ -76,50 +58,26 @@ Piece = Term | f.Formula
 def parse(text: str) -> f.Formula:
     """The formula that `text` states; FormulaError, with a caret, where it states none."""
     if not isinstance(text, str):
-        raise FormulaError(f"a formula is text, not {text!r}")
+        raise FormulaError(
+            f"a formula is text such as 'forall t: I(t) <= 20', not {type(text).__name__}"
+        )
     if len(text) > LENGTH:
-        raise FormulaError(f"a formula has at most {LENGTH} characters, not {len(text)}")
-    if not text.strip():
+        raise FormulaError(
+            f"a formula has at most {LENGTH} characters, not {len(text)}; write it as several rules"
+        )
+    if not _COMMENT.sub("", text).strip():
         raise FormulaError('the formula is empty; write one such as "forall t: I(t) <= 20"')
     try:
         tree = _parser().parse(text)
     except UnexpectedInput as problem:
-        raise _syntax(text, problem) from None
+        raise syntax(text, problem) from None
     return _Reader(text).formula(tree.children[0], frozenset())
 
 
 @cache
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("formula.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True)
-
-
-def _syntax(text: str, problem: UnexpectedInput) -> FormulaError:
-    if isinstance(problem, UnexpectedCharacters):
-        position, found = problem.pos_in_stream or 0, text[problem.pos_in_stream or 0]
-        if found in "\"'":
-            return caret(text, position, "this quotation mark has no partner on its line")
-        hint = f"; write {_MEANT[found]}" if found in _MEANT else ""
-        return caret(text, position, f"{found!r} is not part of the language{hint}")
-    assert isinstance(problem, UnexpectedToken)
-    token = problem.token
-    position = len(text.rstrip()) if token.type == "$END" else token.start_pos or 0
-    found = "the formula stops here" if token.type == "$END" else f"{str(token)!r} is misplaced"
-    if str(token) in WORDS and "NAME" in problem.expected:
-        found += f' (a signal of that name is written "{token}")'
-    if token.type == "TOLERANCE":
-        found += " (+- states a tolerance after =; to subtract write a space: + -)"
-    return caret(text, position, f"{found}; expected {_expected(problem.expected)}")
-
-
-def _expected(terminals: set[str]) -> str:
-    """What could have stood there, for people: the essential ones first, without repetition."""
-    wanted = terminals - _STARTS if "NAME" in terminals else terminals
-    if "AND" in terminals:  # after a complete operand
-        wanted = terminals - _OPERATORS | {"an operator such as +, <=, and"}
-    names = dict.fromkeys(_WRITTEN.get(name, name.lower()) for name in sorted(wanted))
-    shown = [name for name in names if name not in ("the end", "@")] or list(names)
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
+    return Lark(grammar, parser="lalr", lexer="basic")
 
 
 class _Reader:
@@ -129,26 +87,29 @@ class _Reader:
         self.text = text
         self.nesting = 0
 
-    def formula(self, tree: Tree_ | Token, scope: frozenset[str]) -> f.Formula:
+    def formula(self, tree: Tree_ | Token, scope: frozenset[str], advice: str = "") -> f.Formula:
         piece = self.read(tree, scope)
         if isinstance(piece, f.Formula):
             return piece
         if isinstance(piece, Apply) and piece.function not in (*BUILT_IN, "+", "neg", "*", "/"):
             return f.Compare((piece, Const(0)), (">=",))  # a user's function: its sign decides
-        raise self.error(tree, f"{piece} is a number; compare it with something: {piece} <= 1")
+        shown = _brief(piece)
+        advice = advice or f"; compare it with something, as in {shown} <= 1"
+        raise self.error(tree, f"{shown} is a number where a formula is wanted{advice}")
 
-    def term(self, tree: Tree_ | Token, scope: frozenset[str]) -> Term:
+    def term(self, tree: Tree_ | Token, scope: frozenset[str], advice: str = "") -> Term:
         piece = self.read(tree, scope)
         if isinstance(piece, Term):
             return piece
-        raise self.error(tree, f"a number is wanted here, and ({piece}) is a formula")
+        advice = advice if isinstance(piece, f.Compare) else ""
+        raise self.error(tree, f"{_brief(piece)} is a formula where a number is wanted{advice}")
 
     def read(self, tree: Tree_ | Token, scope: frozenset[str]) -> Piece:
         assert isinstance(tree, Tree)
         self.nesting += 1
         if self.nesting > NESTING:
             raise self.error(
-                tree, f"the formula nests more than {NESTING} levels deep; write several rules"
+                tree, f"the formula nests more than {DEEPEST} levels deep; write several rules"
             )
         try:
             piece: Piece = getattr(self, f"_{tree.data}")(tree, tree.children, scope)
@@ -160,14 +121,16 @@ class _Reader:
         return piece
 
     def error(self, place: Tree_ | Token, message: str) -> FormulaError:
-        position = place.start_pos if isinstance(place, Token) else place.meta.start_pos
-        return caret(self.text, position or 0, message)
+        while isinstance(place, Tree):  # where its first word stands
+            place = place.children[0]
+        return caret(self.text, place.start_pos or 0, message)
 
     # formulas
 
     def _connective(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         build = {"i": f.Implies, "-": f.Implies, "=": f.Implies, "<": f.Iff, "x": f.Xor}
-        found = self.formula(parts[0], scope)
+        advice = "; => means implies, at least is written >=" if str(parts[1]) == "=>" else ""
+        found = self.formula(parts[0], scope, advice)
         for word, part in zip(parts[1::2], parts[2::2], strict=True):
             kind = f.Iff if str(word) == "iff" else build[str(word)[0]]
             found = kind(found, self.formula(part, scope))
@@ -201,15 +164,8 @@ class _Reader:
         word, *window, body = parts
         first, last = self.offsets(window[0], scope) if window else (0, None)
         inner = self.formula(body, scope)
-        match str(word):
-            case "always":
-                return f.always(inner, first, last)
-            case "eventually":
-                return f.eventually(inner, first, last)
-            case "historically":
-                return f.historically(inner, first, last)
-            case "once":
-                return f.once(inner, first, last)
+        if str(word) in _TEMPORAL:
+            return _TEMPORAL[str(word)](inner, first, last)
         if window:
             raise self.error(window[0], f"{word} takes no window; use always[a,b] or once[a,b]")
         return f.eventually(inner, 1, 1) if str(word) == "next" else f.once(inner, 1, 1)
@@ -229,13 +185,16 @@ class _Reader:
 
     def _comparison(self, tree: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         tolerance = None
-        if any(isinstance(part, Token) and part.type == "TOLERANCE" for part in parts):
+        sign = parts[-2]
+        if isinstance(sign, Token) and sign.type == "TOLERANCE":
             *parts, _, allowed = parts
+            if len(parts) != 3 or str(parts[1]) not in ("=", "==", "!=", "≠"):
+                raise self.error(sign, f"{sign} says how far a single = or != may be off")
             value = self.term(allowed, scope)
             if not isinstance(value, Const):
-                raise self.error(allowed, f"a tolerance is a number, not {value}")
+                raise self.error(allowed, f"a tolerance is a number, not {_brief(value)}")
             tolerance = value.value
-        terms = tuple(self.term(part, scope) for part in parts[::2])
+        terms = tuple(self.term(part, scope, "; a chain is a < b < c") for part in parts[::2])
         relations = tuple(_SAME.get(str(word), str(word)) for word in parts[1::2])
         return f.Compare(terms, relations, tolerance)
 
@@ -255,7 +214,7 @@ class _Reader:
         body, *settings = parts
         given: dict[str, float] = {}
         for setting in settings:
-            name, sign, value = setting.children
+            name, sign, *value = setting.children
             if str(sign) != "=":
                 raise self.error(sign, f"write {name}=number, not {name} {sign}")
             if str(name) not in ("k", "weight"):
@@ -271,11 +230,18 @@ class _Reader:
     # terms
 
     def _sum(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
+        """From the left, as Python adds: a step takes in the whole numbers that follow it."""
         terms = [self.term(parts[0], scope)]
         for sign, part in zip(parts[1::2], parts[2::2], strict=True):
             value = self.term(part, scope)
             terms.append(negative(value) if str(sign) == "-" else value)
-        return add(*terms)
+        start = next((i for i, each in enumerate(terms) if not isinstance(each, Const)), 0)
+        found = add(*terms[: start + 1])
+        for i, value in enumerate(terms[start + 1 :], start + 1):
+            if not isinstance(found, Step):
+                return add(found, *terms[i:])
+            found = add(found, value)
+        return found
 
     def _product(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         found = self.term(parts[0], scope)
@@ -291,14 +257,19 @@ class _Reader:
         return Apply("pow", (self.term(parts[0], scope), self.term(parts[2], scope)))
 
     def _number(self, tree: Tree_, parts: list[Token], scope: frozenset[str]) -> Piece:
-        return Const(float(parts[0]))
+        return Const(self.number(parts))
 
     def _name(self, tree: Tree_, parts: list[Token], scope: frozenset[str]) -> Piece:
         name = parts[0]
         if len(parts) == 2:
-            if not parts[1].isdecimal() or len(parts[1]) > 6:
-                raise self.error(parts[1], f"an instance is a whole number, not {parts[1]}")
-            return Name(_unquoted(name), int(parts[1]), name.type == "QUOTED")
+            number = self.number(parts[1:])
+            if not number.is_integer() or not 1 <= number < 1e9:
+                raise self.error(
+                    parts[1],
+                    f"an instance is a whole number from 1 on, not {parts[1]}; for a step write "
+                    f"{name}({parts[1]})",
+                )
+            return Name(_unquoted(name), int(number), name.type == "QUOTED")
         if name.type == "NAME" and str(name) in scope:
             return Step(str(name))
         return Name(_unquoted(name), quoted=name.type == "QUOTED")
@@ -307,10 +278,10 @@ class _Reader:
         return Step(END if parts[0] == "end" else NOW)
 
     def _clock(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
-        return Step(None, 0, self.number(parts[0]))
+        return Step(None, 0, self.number(parts[0].children))
 
     def _at_time(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
-        return At(self.term(parts[0], scope), Step(None, 0, self.number(parts[1])))
+        return At(self.term(parts[0], scope), Step(None, 0, self.number(parts[1].children)))
 
     def _call(self, tree: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         head, *inside = parts
@@ -319,19 +290,25 @@ class _Reader:
             return self.built_in(tree, str(word), inside, scope)
         callee = self.term(head, scope)
         if isinstance(callee, Step):
-            raise self.error(head, f"{callee} is a time variable; it has no value at a time")
+            raise self.error(head, f"{callee} is a step, not a signal that is read at one")
         arguments = [self.term(part, scope) for part in inside]
-        if len(arguments) == 1 and isinstance(arguments[0], (Step, Const)):
-            return At(callee, step(arguments[0]))
+        read = len(arguments) == 1 and isinstance(arguments[0], (Step, Const))
+        if read and not (isinstance(callee, Name) and _signed(inside[0], "+")):
+            return At(callee, self.bound(inside[0], arguments[0]))
         if isinstance(callee, Name) and callee.instance is None and arguments:
             return Apply(callee.name, tuple(arguments))
-        raise self.error(tree, f"{callee} is read at one step, as in {callee}(0)")
+        shown = _brief(callee)
+        raise self.error(tree, f"{shown} is read at one step, as in {shown}(0)")
 
     def built_in(self, tree: Tree_, name: str, inside: list[Tree_], scope: frozenset[str]) -> Piece:
         """A function of the language on its arguments."""
         if name == "count":
             if len(inside) not in (1, 3):
-                raise self.error(tree, "write count(formula) or count(formula, first, last)")
+                raise self.error(
+                    tree,
+                    "count takes a formula, or a formula and two steps, as in "
+                    f"count(I > 10, 0, 5); not {len(inside)} arguments",
+                )
             window = [self.step(part, scope) for part in inside[1:]]
             return Count(self.formula(inside[0], scope), *window)
         arguments = [self.term(part, scope) for part in inside]
@@ -343,40 +320,67 @@ class _Reader:
         assert name in AGGREGATES
         if len(arguments) == 1:
             return Aggregate(name, arguments[0])
-        if len(arguments) == 3 and all(_is_step(bound) for bound in arguments[1:]):
-            return Aggregate(name, arguments[0], step(arguments[1]), step(arguments[2]))
-        if name in ("max", "min") and arguments:
+        several = name in ("max", "min")
+        if len(arguments) == 3 and (not several or all(map(_is_step, inside[1:], arguments[1:]))):
+            first, last = map(self.bound, inside[1:], arguments[1:])
+            return Aggregate(name, arguments[0], first, last)
+        if several and arguments:
             return Apply(name, tuple(arguments))
         if len(arguments) == 2 and isinstance(arguments[1], Name):
             return Aggregate(name, arguments[0], region=arguments[1].name)
-        raise self.error(tree, f"write {name}(signal) or {name}(signal, first step, last step)")
+        raise self.error(
+            tree,
+            f"{name} takes a signal, or a signal and two steps, as in {name}(I, 0, 5); "
+            f"not {len(arguments)} arguments",
+        )
 
     # times
 
-    def step(self, tree: Tree_, scope: frozenset[str]) -> Step:
+    def step(self, tree: Tree_ | Token, scope: frozenset[str]) -> Step:
         """A bound of a window."""
-        return step(self.term(tree, scope))
+        return self.bound(tree, self.term(tree, scope))
+
+    def bound(self, tree: Tree_ | Token, value: Term) -> Step:
+        try:
+            return step(value)
+        except FormulaError as problem:
+            raise self.error(tree, str(problem)) from None
 
     def offsets(self, tree: Tree_, scope: frozenset[str]) -> tuple[int, int | None]:
         """A window relative to now: whole numbers, or `end`."""
-        bounds = [self.term(part, scope) for part in tree.children]
-        first, last = (step(b) if isinstance(b, (Const, Step)) else None for b in bounds)
-        if first is None or first.base is not None or first.time is not None:
+        first, last = (self.term(part, scope) for part in tree.children)
+        for part, value in zip(tree.children, (first, last), strict=True):
+            whole = isinstance(value, Const) and value.value.is_integer() and value.value < 1e9
+            if not whole and (value is first or value.key != Step(END).key):
+                ends = "starts" if value is first else "ends"
+                raise self.error(
+                    part,
+                    f"the window {ends} a whole number of steps away"
+                    f"{'' if value is first else ' or at `end`'}, not at {_brief(value)}",
+                )
+        assert isinstance(first, Const)
+        a, b = int(first.value), int(last.value) if isinstance(last, Const) else None
+        if a < 0:
             raise self.error(
-                tree, f"the window starts a whole number of steps away, not {bounds[0]}"
+                tree, f"the window starts {-a} steps ago; historically, once and since look back"
             )
-        if last is not None and last.time is None and last.base in (None, END):
-            if last.base is None:
-                return first.offset, last.offset
-            if last.offset == 0:
-                return first.offset, None
-        raise self.error(
-            tree, f"the window ends a whole number of steps away or at `end`, not {bounds[1]}"
-        )
+        if b is not None and b < a:
+            raise self.error(tree, f"the window [{a},{b}] is reversed; write [{b},{a}]")
+        return a, b
 
-    def number(self, tree: Tree_) -> float:
+    def number(self, tokens: Sequence[Tree_ | Token]) -> float:
         """A number with its sign."""
-        return float("".join(str(token) for token in tree.children))
+        written = "".join(str(token) for token in tokens)
+        value = float(written)
+        if not math.isfinite(value):
+            shown = written if len(written) < 30 else f"{written[:20]}..."
+            raise self.error(tokens[0], f"{shown} is too large: numbers go up to 1.7e308")
+        return value
+
+
+def _brief(piece: Piece) -> str:
+    shown = str(piece)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def _unquoted(token: Tree_ | Token) -> str:
@@ -384,5 +388,11 @@ def _unquoted(token: Tree_ | Token) -> str:
     return str(token)[1:-1] if token.type == "QUOTED" else str(token)
 
 
-def _is_step(value: Term) -> bool:
-    return isinstance(value, Step) or (isinstance(value, Const) and value.value.is_integer())
+def _signed(tree: Tree_, signs: str = "+-") -> bool:
+    return tree.data == "sign" and str(tree.children[0]) in signs
+
+
+def _is_step(tree: Tree_, value: Term) -> bool:
+    """Whether it can be a step; with a sign it is a number, as in max(x, +3, 5)."""
+    whole = isinstance(value, Step) or (isinstance(value, Const) and value.value.is_integer())
+    return whole and not _signed(tree)

@@ -98,8 +98,8 @@ class _Lowering:
                 inner = self.formula(body, positive, k, level + 1)
                 return _quantifier(_dual(kind, positive), variable, first, last, inner, region)
             case Moving(kind, left, right):
-                inner = [self.formula(part, positive, k, level + 1) for part in (left, right)]
-                return replace(node, kind=_dual(kind, positive), left=inner[0], right=inner[1])
+                left, right = (self.formula(part, positive, k, level + 1) for part in (left, right))
+                return replace(node, kind=_dual(kind, positive), left=left, right=right)
             case f.Compare((left, right), (relation,), tolerance):
                 relation = relation if positive else _FLIP[relation]
                 return self.compare(left, relation, right, tolerance, k, level)
@@ -327,19 +327,20 @@ def _merged(parts: list[tuple[float, Term]]) -> list[tuple[float, Term]]:
 def moved(term: Term, step: Step) -> Term:
     """A term with the `now` of the aggregate around it replaced by `step`."""
 
+    def at(when: Step) -> Step:
+        return step.shifted(when.offset) if when.base == NOW else when
+
     def go(node: Term) -> Term:
         match node:
-            case Step(base, offset) if base == NOW:
-                return step.shifted(offset)
+            case Step():
+                return at(node)
             case At(series, when):
-                moved_when = go(when)
-                assert isinstance(moved_when, Step)
-                return At(series, moved_when)  # a delta's body has a `now` of its own
+                return At(series, at(when))  # a delta's body has a `now` of its own
             case Apply(function, arguments):
                 return Apply(function, tuple(go(argument) for argument in arguments))
             case Aggregate() | Count():
-                ends = [None if e is None else go(e) for e in (node.first, node.last)]
-                return replace(node, first=ends[0], last=ends[1])
+                first, last = (None if e is None else at(e) for e in (node.first, node.last))
+                return replace(node, first=first, last=last)
         return node
 
     return go(term)
@@ -360,8 +361,9 @@ def _quantifier(
     body: f.Formula,
     region: str | None,
 ) -> f.Formula:
-    if body in (f.TRUE, f.FALSE):
-        return body
+    fixed = first is None or last is None or first.base is last.base is None
+    if body == (f.TRUE if kind == "forall" else f.FALSE) or (fixed and body in (f.TRUE, f.FALSE)):
+        return body  # a window that moves may be empty, and decide by that
     if kind == "forall" and isinstance(body, f.And):
         return _all(f.Quantifier(kind, variable, first, last, part, region) for part in body.parts)
     return f.Quantifier(kind, variable, first, last, body, region)

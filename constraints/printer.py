@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 
 from constraints.formula import (
     And,
@@ -18,47 +18,26 @@ from constraints.formula import (
     Xor,
 )
 from constraints.nodes import Node
-from constraints.terms import END, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
-
-WORDS = frozenset(
-    [
-        "and",
-        "or",
-        "not",
-        "xor",
-        "implies",
-        "iff",
-        "forall",
-        "exists",
-        "always",
-        "eventually",
-        "historically",
-        "once",
-        "next",
-        "previous",
-        "until",
-        "release",
-        "since",
-        "trigger",
-        "weak",
-        "in",
-        "true",
-        "false",
-        "end",
-        "now",
-    ]
+from constraints.terms import (
+    BUILT_IN,
+    END,
+    IDENTIFIER,
+    NOW,
+    WORDS,
+    Aggregate,
+    Apply,
+    At,
+    Const,
+    Count,
+    Name,
+    Step,
+    Term,
 )
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 # how tightly each thing binds, loosest first; an operand that binds less gets parentheses
 OPEN, IFF, IMPLIES, OR, XOR, AND, UNTIL, PREFIX, COMPARE, SUM, PRODUCT, UNARY, POWER, ATOM = range(
     14
 )
-_BINARY: dict[type, tuple[str, int]] = {
-    Iff: (" iff ", IFF),
-    Implies: (" implies ", IMPLIES),
-    Xor: (" xor ", XOR),
-}
 _UNTIL = {
     ("exists", False): "until",
     ("forall", False): "release",
@@ -69,7 +48,7 @@ _UNTIL = {
 
 def text(node: Node) -> str:
     """The node as text."""
-    return _formula(node)[0] if isinstance(node, Formula) else _term(node)[0]
+    return _Writer(frozenset()).text(node)
 
 
 def number(value: float) -> str:
@@ -79,64 +58,140 @@ def number(value: float) -> str:
 
 def name(word: str, quoted: bool = False) -> str:
     """A name, in quotes where it would be misread without."""
-    plain = _IDENTIFIER.fullmatch(word) and word not in WORDS and not quoted
-    return word if plain else f'"{word}"'
+    taken = quoted or word in WORDS or word in BUILT_IN
+    return word if IDENTIFIER.fullmatch(word) and not taken else f'"{word}"'
 
 
-def _operand(node: Node, level: int) -> str:
-    shown, own = _formula(node) if isinstance(node, Formula) else _term(node)
-    return shown if own >= level else f"({shown})"
+@dataclass(frozen=True)
+class _Writer:
+    """Writes nodes among bound variables: a signal that shares a name with one needs quotes."""
 
+    bound: frozenset[str]
 
-def _formula(node: Formula) -> tuple[str, int]:
-    match node:
-        case And(()):
-            return "true", ATOM
-        case Or(()):
-            return "false", ATOM
-        case And(parts):
-            return " and ".join(_operand(part, AND + 1) for part in parts), AND
-        case Or(parts):
-            return " or ".join(_operand(part, OR + 1) for part in parts), OR
-        case Not(body):
-            return f"not {_operand(body, PREFIX)}", PREFIX
-        case Implies(left, right) | Iff(left, right) | Xor(left, right):
-            word, level = _BINARY[type(node)]
-            return _operand(left, level + 1) + word + _operand(right, level + 1), level
-        case Compare(terms, relations, tolerance):
-            shown = _operand(terms[0], SUM)
-            for relation, right in zip(relations, terms[1:], strict=True):
-                shown += f" {relation} {_operand(right, SUM)}"
-            return shown + ("" if tolerance is None else f" +- {number(tolerance)}"), COMPARE
-        case Quantifier():
-            return _quantifier(node)
-        case Until(kind, left, right, first, last, past):
-            far = "" if (first, last) == (0, None) else f"[{first},{END if last is None else last}]"
-            word = _UNTIL[kind, past] + far
-            return f"{_operand(left, UNTIL + 1)} {word} {_operand(right, UNTIL + 1)}", UNTIL
-        case Annotated(body, k, weight):
-            pairs = [("k", k), ("weight", weight)]
-            shown = ", ".join(f"{key}={number(value)}" for key, value in pairs if value is not None)
-            return f"({text(body)}) {{{shown}}}", ATOM
-    raise TypeError(f"{type(node).__name__} is not a formula that prints")
+    def text(self, node: Node) -> str:
+        return self.show(node)[0]
 
+    def show(self, node: Node) -> tuple[str, int]:
+        """The text, and how tightly it binds."""
+        return self.formula(node) if isinstance(node, Formula) else self.term(node)
 
-def _quantifier(node: Quantifier) -> tuple[str, int]:
-    sugar = _sugar(node)
-    if sugar is not None:
-        return f"{sugar}({text(node.body)})", PREFIX
-    where = ""
-    if node.region is not None:
-        where = f" in {name(node.region)}"
-    elif node.first is not None and node.last is not None:
-        where = f" in [{_step(node.first)[0]}, {_step(node.last)[0]}]"
-    return f"{node.kind} {node.variable}{where}: {text(node.body)}", OPEN
+    def operand(self, node: Node, level: int) -> str:
+        shown, own = self.show(node)
+        return shown if own >= level else f"({shown})"
+
+    def name(self, word: str, quoted: bool = False) -> str:
+        return name(word, quoted or word in self.bound)
+
+    def formula(self, node: Formula) -> tuple[str, int]:
+        match node:
+            case And(()):
+                return "true", ATOM
+            case Or(()):
+                return "false", ATOM
+            case And(parts):
+                return " and ".join(self.operand(part, AND + 1) for part in parts), AND
+            case Or(parts):
+                return " or ".join(self.operand(part, OR + 1) for part in parts), OR
+            case Not(body):
+                return f"not {self.operand(body, PREFIX)}", PREFIX
+            case Implies(left, right):
+                return f"{self.operand(left, OR)} implies {self.operand(right, IMPLIES)}", IMPLIES
+            case Iff(left, right):
+                return f"{self.operand(left, IFF)} iff {self.operand(right, IMPLIES)}", IFF
+            case Xor(left, right):
+                return f"{self.operand(left, XOR)} xor {self.operand(right, AND)}", XOR
+            case Compare(terms, relations, tolerance):
+                shown = self.operand(terms[0], SUM)
+                for relation, term in zip(relations, terms[1:], strict=True):
+                    shown += f" {relation} {self.operand(term, SUM)}"
+                return shown + ("" if tolerance is None else f" +- {number(tolerance)}"), COMPARE
+            case Quantifier():
+                return self.quantifier(node)
+            case Until(kind, left, right, first, last, past):
+                window = f"[{first},{END if last is None else last}]"
+                word = _UNTIL[kind, past] + ("" if (first, last) == (0, None) else window)
+                return f"{self.operand(left, PREFIX)} {word} {self.operand(right, PREFIX)}", UNTIL
+            case Annotated(body, k, weight):
+                pairs = [("k", k), ("weight", weight)]
+                given = ", ".join(f"{key}={number(x)}" for key, x in pairs if x is not None)
+                return f"({self.text(body)}) {{{given}}}", ATOM
+        raise TypeError(f"{type(node).__name__} is not a formula that prints")
+
+    def quantifier(self, node: Quantifier) -> tuple[str, int]:
+        body = _Writer(self.bound | {node.variable}).text(node.body)
+        sugar = _sugar(node)
+        if sugar is not None:
+            return f"{sugar}({body})", PREFIX
+        where = ""
+        if node.region is not None:
+            where = f" in {self.name(node.region)}"
+        elif node.first is not None and node.last is not None:
+            where = f" in [{_step(node.first)[0]}, {_step(node.last)[0]}]"
+        return f"{node.kind} {node.variable}{where}: {body}", OPEN
+
+    def term(self, node: Node) -> tuple[str, int]:
+        match node:
+            case Const(value):
+                return number(value), ATOM if value >= 0 else UNARY
+            case Name(word, instance, quoted):
+                return self.name(word, quoted) + ("" if instance is None else f"[{instance}]"), ATOM
+            case Step():
+                return _step(node)
+            case At(series, Step(None, 0, float() as time)):
+                return f"{self.operand(series, ATOM)}@{number(time)}", ATOM
+            case At(series, step):
+                return f"{self.operand(series, ATOM)}({_step(step)[0]})", ATOM
+            case Aggregate(kind, body, first, last, region):
+                where = [] if region is None else [self.name(region)]
+                return self.call(kind, [self.text(body), *_window(first, last), *where])
+            case Count(body, first, last):
+                return self.call("count", [self.text(body), *_window(first, last)])
+            case Apply("+", arguments):
+                return self.sum(arguments), SUM
+            case Apply("neg", (body,)):
+                return f"-{self.operand(body, UNARY)}", UNARY
+            case Apply("*" | "/" as symbol, (left, right)):
+                factors = self.operand(left, PRODUCT), self.operand(right, PRODUCT + 1)
+                return f"{factors[0]} {symbol} {factors[1]}", PRODUCT
+            case Apply("pow", (left, right)):
+                return f"{self.operand(left, ATOM)} ^ {self.operand(right, UNARY)}", POWER
+            case Apply(function, arguments):
+                return self.apply(function, arguments)
+        raise TypeError(f"{type(node).__name__} is not a term that prints")
+
+    def call(self, function: str, arguments: list[str]) -> tuple[str, int]:
+        return f"{function}({', '.join(arguments)})", ATOM
+
+    def apply(self, function: str, arguments: tuple[Term, ...]) -> tuple[str, int]:
+        """A function of numbers. Where those could be steps, a plus sign says that they are not."""
+        shown = [self.text(argument) for argument in arguments]
+        if function not in BUILT_IN:
+            if len(arguments) == 1 and isinstance(arguments[0], (Const, Step)):
+                shown = [f"+{self.operand(arguments[0], ATOM)}"]
+            return self.call(self.name(function), shown)
+        if len(arguments) == 3 and all(isinstance(each, (Const, Step)) for each in arguments[1:]):
+            shown[1] = f"+{self.operand(arguments[1], ATOM)}"
+        return self.call(function, shown)
+
+    def sum(self, parts: tuple[Term, ...]) -> str:
+        shown = self.operand(parts[0], PRODUCT)
+        for part in parts[1:]:
+            match part:
+                case Const(value) if value < 0:
+                    shown += f" - {number(-value)}"
+                case Apply("neg", (body,)):
+                    shown += f" - {self.operand(body, PRODUCT)}"
+                case _:
+                    shown += f" + {self.operand(part, PRODUCT)}"
+        return shown
 
 
 def _sugar(node: Quantifier) -> str | None:
     """The temporal operator that a quantifier over `now` is, if it is one."""
     first, last = node.first, node.last
     if node.variable != NOW or first is None or last is None:
+        return None
+    if first.time is not None or last.time is not None:
         return None
     ahead, behind = ("always", "historically") if node.kind == "forall" else ("eventually", "once")
     a, b = first.offset, last.offset
@@ -147,42 +202,13 @@ def _sugar(node: Quantifier) -> str | None:
             return f"{ahead}[{a},{b}]"
         case "now", "now" if a <= b <= 0:
             return f"{behind}[{-b},{-a}]"
-        case None, "now" if a == b == 0 and first.time is None:
+        case None, "now" if a == 0 and b == 0:
             return behind
     return None
 
 
-def _term(node: Node) -> tuple[str, int]:
-    match node:
-        case Const(value):
-            return number(value), ATOM if value >= 0 else UNARY
-        case Name(word, instance, quoted):
-            return name(word, quoted) + ("" if instance is None else f"[{instance}]"), ATOM
-        case Step():
-            return _step(node)
-        case At(series, Step(None, 0, float() as time)):
-            return f"{_operand(series, ATOM)}@{number(time)}", ATOM
-        case At(series, step):
-            return f"{_operand(series, ATOM)}({_step(step)[0]})", ATOM
-        case Aggregate(kind, body, first, last, region):
-            window = [] if first is None else [first, last]
-            inside = [text(body), *(text(bound) for bound in window if bound is not None)]
-            return f"{kind}({', '.join([*inside, *([name(region)] if region else [])])})", ATOM
-        case Count(body, first, last):
-            window = [] if first is None else [first, last]
-            inside = [text(body), *(text(bound) for bound in window if bound is not None)]
-            return f"count({', '.join(inside)})", ATOM
-        case Apply("+", arguments):
-            return _sum(arguments), SUM
-        case Apply("neg", (body,)):
-            return f"-{_operand(body, UNARY)}", UNARY
-        case Apply("*" | "/" as symbol, (left, right)):
-            return f"{_operand(left, PRODUCT)} {symbol} {_operand(right, PRODUCT + 1)}", PRODUCT
-        case Apply("pow", (left, right)):
-            return f"{_operand(left, ATOM)} ^ {_operand(right, UNARY)}", POWER
-        case Apply(function, arguments):
-            return f"{function}({', '.join(text(argument) for argument in arguments)})", ATOM
-    raise TypeError(f"{type(node).__name__} is not a term that prints")
+def _window(first: Step | None, last: Step | None) -> list[str]:
+    return [] if first is None or last is None else [_step(first)[0], _step(last)[0]]
 
 
 def _step(node: Step) -> tuple[str, int]:
@@ -193,16 +219,3 @@ def _step(node: Step) -> tuple[str, int]:
     if node.offset:
         return f"{node.base} {'+' if node.offset > 0 else '-'} {abs(node.offset)}", SUM
     return node.base, ATOM
-
-
-def _sum(parts: tuple[Term, ...]) -> str:
-    shown = _operand(parts[0], PRODUCT)
-    for part in parts[1:]:
-        match part:
-            case Const(value) if value < 0:
-                shown += f" - {number(-value)}"
-            case Apply("neg", (body,)):
-                shown += f" - {_operand(body, PRODUCT)}"
-            case _:
-                shown += f" + {_operand(part, PRODUCT)}"
-    return shown

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from constraints.errors import DataError
+from constraints.belief import Belief, BeliefEvaluator
+from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.formula import Formula, names
 from constraints.frames import Frame, Index
 from constraints.lower import lower
 from constraints.resolve import resolve
-from constraints.semantics import Boolean, LogProbabilistic, Robustness, Semantics
+from constraints.semantics import Boolean, LogLTN, LogProbabilistic, Robustness, Semantics
 from constraints.signals import Layout
 from constraints.terms import NOW
 
@@ -25,19 +26,27 @@ DEFAULT = LogProbabilistic()
 class Program:
     """A formula for one layout. Call it on signals, or on flat samples (B, D)."""
 
-    def __init__(self, formula: Formula, layout: Layout, end: str | None = None) -> None:
+    def __init__(
+        self, formula: Formula, layout: Layout, end: str | None = None, *, trace: bool = False
+    ) -> None:
         self.formula = formula
         self.layout = layout
         self.end = end
-        self.lowered = lower(resolve(formula, layout, end), layout)
-        self.needed = names(self.lowered) & set(layout.names)
+        self.trace_only = trace
         self._traces: dict[str, Formula] = {}
+        self._rows: dict[object, Tensor] = {}
+        if trace:
+            self.lowered = self.traced(end or "clip")
+        else:
+            self.lowered = lower(resolve(formula, layout, end), layout)
+        self.needed = names(self.lowered) & set(layout.names)
 
     def __repr__(self) -> str:
         return f"<Program {self.formula}>"
 
     def __call__(self, data: Mapping[str, Any] | Tensor, semantics: Semantics = DEFAULT) -> Tensor:
         """The value for each sample: (B,)."""
+        self.at_start()
         batch, tensors = self.read(data)
         value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
         return self.sound(value if len(value) == batch else value.expand(batch))
@@ -57,14 +66,34 @@ class Program:
         end: str = "clip",
     ) -> Tensor:
         """The value at every step taken as `now`: (B, T)."""
-        if end not in self._traces:
-            found = resolve(self.formula, self.layout, end, trace=True)
-            self._traces[end] = lower(found, self.layout)
+        lowered = self.traced(end)
         batch, tensors = self.read(data)
         steps = self.layout.steps
         frame = Frame((steps,), {NOW: Index(0, (0,))})
-        value = Evaluator(self.layout, tensors, semantics, end).formula(self._traces[end], frame)
+        value = Evaluator(self.layout, tensors, semantics, end).formula(lowered, frame)
         return self.sound(value.expand(batch, steps))
+
+    def traced(self, end: str) -> Formula:
+        """The lowered formula at a step called `now`."""
+        if end not in self._traces:
+            found = resolve(self.formula, self.layout, end, trace=True)
+            self._traces[end] = lower(found, self.layout)
+        return self._traces[end]
+
+    def belief(
+        self, mean: Tensor, covariance: Tensor, semantics: LogProbabilistic | LogLTN = DEFAULT
+    ) -> Tensor:
+        """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
+        self.at_start()
+        at = Belief(mean, covariance, self.layout)
+        found = BeliefEvaluator(at, semantics, self.end, self._rows, self.needed)
+        return self.sound(found.formula(self.lowered, Frame()).expand(len(mean)))
+
+    def at_start(self) -> None:
+        if self.trace_only:
+            raise FormulaError(
+                f"{self.formula} was compiled for traces; ask for program.trace(...)"
+            )
 
     def read(self, data: Mapping[str, Any] | Tensor) -> tuple[int, dict[str, Tensor]]:
         """The batch size and the signals the formula needs, checked."""
@@ -87,10 +116,13 @@ class Program:
         )
 
 
-def compile(formula: Formula, layout: Layout, end: str | None = None) -> Program:
+def compile(
+    formula: Formula, layout: Layout, end: str | None = None, *, trace: bool = False
+) -> Program:
     """The formula against a layout: names, times and windows are checked here, once.
 
     `end`: what to do where it reaches outside the grid. None is an error; "clip": quantifiers
     range over the steps that exist; "weak" ("strong"): what lies outside counts as met (not met).
+    `trace`: for `Program.trace` only, which a bare `I <= 20` has and a value at the start has not.
     """
-    return Program(formula, layout, end)
+    return Program(formula, layout, end, trace=trace)

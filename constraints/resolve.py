@@ -327,10 +327,16 @@ class _Resolver:
         function = self.layout.functions.get(node.function)
         if function is None:
             if self.layout.find(node.function) is not None:
-                inside = ", ".join(str(argument) for argument in node.arguments)
+                only = node.arguments[0] if len(node.arguments) == 1 else None
+                if isinstance(only, Name):
+                    raise FormulaError(
+                        f"{node}: {only} is not bound; write forall {only}: ... {node} ..., or "
+                        "give a whole number"
+                    )
                 raise FormulaError(
-                    f"{node}: {inside} is not a step; bind it, as in forall {inside}: ... {node}, "
-                    "or give a whole number"
+                    f"{node}: a signal is read at one step: a whole number, a bound variable, "
+                    "`end`, or one of these plus or minus a whole number; at a model time write "
+                    f"{node.function}@2.5"
                 )
             raise unknown("function", node.function, [*BUILT_IN, *self.layout.functions])
         if len(node.arguments) != function.arity:
@@ -445,10 +451,13 @@ class _Resolver:
         if self.end in ("weak", "strong") or 0 <= low <= high <= last:
             return step
         reached = high if high > last else low
-        shown = f"{series}({step})" if step.base is None else f"{series}"
         side = f"past the last step, {last}" if high > last else "before the first step, 0"
+        if step.base is None:
+            raise FormulaError(
+                f"{series}({reached}) is {side}; the steps are 0..{last}, the last is called `end`"
+            )
         raise FormulaError(
-            f"{shown} is read at step {reached}, {side}; shorten the window (`end` is the last "
+            f"{series} is read at step {reached}, {side}; shorten the window (`end` is the last "
             'step), or say what to do there: end="clip" (only steps that exist), "weak" (outside '
             'counts as met) or "strong" (as not met)'
         )

@@ -23,7 +23,7 @@ from torch.nn.functional import logsigmoid
 
 from constraints.averages import average, average_gaussian
 from constraints.errors import FormulaError
-from constraints.folds import All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
+from constraints.folds import NEVER, All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
 from constraints.lower import Atom
 
 
@@ -104,7 +104,7 @@ class _Logarithmic:
         return average(mean, variance, low, high, self.hardness(atom))
 
     def constant(self, truth: bool) -> float:
-        return 0.0 if truth else -1e4
+        return 0.0 if truth else NEVER
 
     def weighted(self, value: Tensor, weight: float) -> Tensor:
         return weight * value

@@ -160,9 +160,9 @@ class Layout:
         parts = flat.reshape(len(flat), self.instances, -1)
         found, start = {}, 0
         for signal in self.signals:
-            part = parts[:, :, start : start + signal.size].unflatten(2, signal.shape or (1,))
+            part = parts[:, :, start : start + signal.size]
             start += signal.size
-            part = part if signal.shape else part[..., 0]
+            part = part.reshape(*part.shape[:2], *signal.shape)
             found[signal.name] = part if self.instances > 1 else part[:, 0]
         return found
 

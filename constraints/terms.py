@@ -11,7 +11,9 @@ Comparing terms (`I[t] <= 20`, `S[25] == 30`) builds a formula; it never yields 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from constraints.formula import Compare, Formula
 
 NOW, END = "now", "end"
+WORDS = frozenset({"and", "or", "not", "xor", "implies", "iff", "in", "true", "false", END, NOW})
+WORDS |= {"forall", "exists", "always", "eventually", "historically", "once", "next", "previous"}
+WORDS |= {"until", "weak", "release", "since", "trigger"}
+IDENTIFIER = re.compile(r"[^\W\d]\w*")
 POINTWISE: Mapping[str, int] = {"abs": 1, "exp": 1, "log": 1, "sqrt": 1, "pow": 2}
 AGGREGATES = ("max", "min", "mean", "sum", "integral", "argmax", "argmin")
 SERIES = ("delta", "cumsum")  # series in, series out
@@ -100,7 +106,11 @@ class Term(Node):
 
     def at_time(self, when: float) -> At:
         """The value at model time `when`, which must lie on the grid."""
-        return At(self, Step(None, 0, float(when)))
+        return At(self, Step(None, 0, term(when).number()))
+
+    def number(self) -> float:
+        """The value of a constant."""
+        raise FormulaError(f"{self} is not a plain number")
 
     def exp(self) -> Term:
         return Apply("exp", (self,))
@@ -164,6 +174,9 @@ class Const(Term):
             raise FormulaError(f"{self.value} is not a finite number")
         super().__post_init__()
 
+    def number(self) -> float:
+        return self.value
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Name(Term):
@@ -174,10 +187,19 @@ class Name(Term):
     quoted: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.name or '"' in self.name or not self.name.isprintable():
-            raise FormulaError(f"{self.name!r} cannot be a name: it is empty or holds a quote")
-        if self.instance is not None and self.instance < 1:
-            raise FormulaError(f"instances are numbered from 1, not {self.name}[{self.instance}]")
+        if not isinstance(self.name, str) or not self.name:
+            raise FormulaError(f"a name is text, not {self.name!r}")
+        if '"' in self.name or not self.name.isprintable():
+            raise FormulaError(
+                f"{self.name!r} cannot be a name: it holds a quotation mark or a character that "
+                "does not print"
+            )
+        if self.instance is not None and not (
+            isinstance(self.instance, int) and self.instance >= 1
+        ):
+            raise FormulaError(
+                f"instances are numbered 1, 2, ..., not {self.name}[{self.instance}]"
+            )
         super().__post_init__()
 
     def of(self, instance: int) -> Name:
@@ -197,8 +219,10 @@ class Step(Term):
     time: float | None = None
 
     def __post_init__(self) -> None:
-        if abs(self.offset) > 10**9:
-            raise FormulaError(f"step {self.offset} is beyond any grid")
+        if self.offset != int(self.offset) or abs(self.offset) > 10**9:
+            raise FormulaError(f"step {self.offset} is not on any grid")
+        if self.time is not None and not math.isfinite(self.time):
+            raise FormulaError(f"the time {self.time} is not finite")
         super().__post_init__()
 
     def shifted(self, by: int) -> Step:
@@ -256,6 +280,8 @@ def term(value: Any) -> Term:
         return Const(float(value))
     except (TypeError, ValueError):
         raise FormulaError(f"{value!r} is neither a term nor a number") from None
+    except OverflowError:
+        raise FormulaError("the number is too large") from None
 
 
 def step(value: Any) -> Step:
@@ -264,17 +290,14 @@ def step(value: Any) -> Step:
         return value
     if isinstance(value, Const):
         value = value.value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        if isinstance(value, Term):
-            raise FormulaError(
-                f"{value} is not a step; a step is a whole number, a bound variable, `end`, "
-                "or one of these plus or minus a whole number"
-            )
-        try:  # numpy integers and the like
-            value = value.__index__()
-        except AttributeError:
-            raise FormulaError(f"{value!r} is not a step") from None
-    if value != int(value):
+    if not isinstance(value, Term) and hasattr(value, "__index__"):  # numpy integers and the like
+        value = operator.index(value)
+    if not isinstance(value, (int, float)):
+        raise FormulaError(
+            f"{value!s} is not a step; a step is a whole number, a bound variable, `end`, or one "
+            "of these plus or minus a whole number"
+        )
+    if not math.isfinite(value) or value != int(value):
         raise FormulaError(
             f"step {value:g} is not a whole number; for the model time {value:g} write @{value:g}"
         )
@@ -290,7 +313,8 @@ def add(*parts: Term) -> Term:
     rest = [part for part in flat if not isinstance(part, Step)]
     whole = [part.value for part in rest if isinstance(part, Const) and part.value.is_integer()]
     if len(steps) == 1 and len(whole) == len(rest) and steps[0].time is None:
-        return steps[0].shifted(int(sum(whole)))
+        by = math.fsum(whole) if all(abs(each) < 1e12 for each in whole) else math.inf
+        return steps[0].shifted(int(min(by, 1e12)))
     return Apply("+", tuple(flat)) if len(flat) > 1 else flat[0]
 
 
@@ -317,17 +341,24 @@ def _compare(left: Term, relation: str, right: Any) -> Compare:
     return Compare((left, term(right)), (relation,))
 
 
-def signals(names: str) -> Any:
+def signals(names: str | Sequence[str]) -> Any:
     """Signals by name: `S, I = signals("S I")`; a single name gives a single signal."""
-    found = tuple(Name(name) for name in names.replace(",", " ").split())
+    words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
+    found = tuple(Name(word) for word in words)
     if not found:
         raise FormulaError('name at least one signal, as in signals("S I")')
     return found[0] if len(found) == 1 else found
 
 
+def is_variable(name: object) -> bool:
+    """Whether a bound variable may have that name."""
+    plain = isinstance(name, str) and IDENTIFIER.fullmatch(name) is not None
+    return plain and name not in WORDS - {NOW} and name not in BUILT_IN
+
+
 def time(name: str) -> Step:
     """A time variable to bind with forall or exists: `t = time("t")`."""
-    if not name.isidentifier():
+    if not is_variable(name):
         raise FormulaError(f"{name!r} cannot name a time variable; use a word such as t")
     return Step(name)
 
@@ -336,16 +367,18 @@ end = Step(END)
 now = Step(NOW)
 
 
-def minimum(*parts: Any) -> Term:
+def minimum(first: Any, second: Any, *more: Any) -> Term:
     """The smallest of several terms."""
-    return Apply("min", tuple(term(part) for part in parts))
+    return Apply("min", tuple(term(part) for part in (first, second, *more)))
 
 
-def maximum(*parts: Any) -> Term:
+def maximum(first: Any, second: Any, *more: Any) -> Term:
     """The largest of several terms."""
-    return Apply("max", tuple(term(part) for part in parts))
+    return Apply("max", tuple(term(part) for part in (first, second, *more)))
 
 
 def call(function: str, *arguments: Any) -> Apply:
     """A function registered with the layout, by its name."""
+    if not is_variable(function) or not arguments:
+        raise FormulaError(f"{function!r} cannot be called by a name of its own with arguments")
     return Apply(function, tuple(term(argument) for argument in arguments))

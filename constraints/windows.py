@@ -47,8 +47,9 @@ class SlidingSum(torch.autograd.Function):
         return window_sums(x, width)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return SlidingSum.apply(pad(grad, (ctx.width - 1, ctx.width - 1)), ctx.width), None
+        return _spread(grad, ctx.width), None
 
 
 class SlidingMax(torch.autograd.Function):

@@ -59,7 +59,8 @@ class Generator:
     """Draws formulas from `random`.
 
     `explicit`: quantifiers over named variables and readings at given steps. `folds`: aggregates,
-    counts, delta and cumsum. `annotated`: {k=...} and {weight=...}.
+    counts, delta and cumsum. `constants`: true, false, and comparisons that may amount to them.
+    `annotated`: {k=...} and {weight=...}.
     """
 
     random: Random
@@ -68,6 +69,7 @@ class Generator:
     reach: str = "inside"
     explicit: bool = True
     folds: bool = True
+    constants: bool = True
     annotated: bool = True
     serial: int = 0
 
@@ -75,7 +77,7 @@ class Generator:
 
     def formula(self, depth: int, scope: Scope) -> f.Formula:
         if depth <= 0:
-            constant = self.explicit and self.random.random() < 0.01
+            constant = self.constants and self.random.random() < 0.02
             return self.random.choice([f.TRUE, f.FALSE]) if constant else self.compare(0, scope)
         kinds: list[tuple[int, Callable[[int, Scope], f.Formula]]] = [
             (3, self.compare),
@@ -222,8 +224,8 @@ class Generator:
     def whole(self, depth: int, relation: str, scope: Scope) -> f.Formula:
         """A comparison of whole numbers."""
         first, last, steps = self.folded(scope)
-        if self.random.random() < 0.5:
-            inner = replace(scope, here=steps, now=True)
+        if not self.constants or self.random.random() < 0.5:
+            inner = scope.moved(steps)
             counted = self.formula(depth - 2, inner)
             return f.Compare((f.count(counted, first, last), self.number()), (relation,))
         kind = self.random.choice(["argmax", "argmin"])

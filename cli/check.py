@@ -1,0 +1,153 @@
+"""surrogate check DATA"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from cli import console, files, options
+from simulators.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from constraints import Explanation, Formula, Layout
+
+
+@click.command()
+@click.argument("data", default="trajectories.nc")
+@options.where
+@options.bridge
+@click.option("--consistency", is_flag=True, help="Also what DATA's network obeys: signs, totals.")
+@options.end
+@options.out(None, "Also write DATA with its verdicts: .nc or .zarr; .csv, .tsv or .parquet.")
+@options.force
+@options.as_json
+@options.quiet
+def command(
+    data: str,
+    where: tuple[str, ...],
+    bridge: tuple[str, ...],
+    consistency: bool,
+    end: str | None,
+    out: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Judge DATA (trajectories or a table) by rules, and say where and by how much they fail.
+
+    \b
+    surrogate check trajectories.nc --where "forall t: I(t) <= 40"
+    surrogate check wine.csv --where "alcohol >= 11 and quality in [6, 8]"
+    """
+    if not (where or bridge or consistency):
+        raise InputError(
+            'say what to check: --where "forall t: I(t) <= 40", --where @rules.txt, '
+            "--bridge S0=95,S25=30, or --consistency"
+        )
+    source = files.open_dataset(data)
+    target = None
+    if out is not None:
+        from simulators.storage import SUFFIXES, check_target
+
+        target = check_target(out, force, SUFFIXES if hasattr(source, "sizes") else files.TABLES)
+
+    from surrogate import labels
+
+    say = console.messages(quiet)
+    try:
+        layout = labels.layout_of(source)
+        rules = options.formulas(where, bridge, layout)
+        rules |= _consistency(source, data) if consistency else {}
+        _possible(rules, layout, end)
+        samples = labels.samples_of(source)
+        with console.bar(say, "judging", samples) as advance:
+            found = labels.explanation_of(source, rules, end, progress=advance)
+        if target is not None:
+            with console.bar(say, "labelling", samples) as advance:
+                labelled = labels.label(source, rules, end, progress=advance)
+    except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
+        if "allocate memory" in str(problem):
+            raise MemoryError from problem
+        raise InputError(f"cannot read {data!r}: {problem}") from None
+    if target is not None:
+        files.write_dataset(labelled, target)
+    if as_json:
+        summary = {"data": data, "rules": list(rules), **found.to_dict()}
+        click.echo(json.dumps(summary | {"path": None if target is None else str(target)}))
+    else:
+        _show(found)
+    met = round(found.rows[0].satisfied * found.samples)
+    say.print(f"{met:,} of {found.samples:,} samples satisfy {_count(rules)}")
+    if target is None:
+        ending = ".nc" if layout.times else ".csv"
+        say.print(f"next: add -o labelled{ending} to keep the verdicts")
+    else:
+        say.print(f"[bold]{escape(str(target))}[/bold]")
+        if layout.times:
+            say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
+
+
+def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:
+    from constraints.rules import from_network
+    from surrogate.labels import described
+
+    found = from_network(described(source))
+    if not found:
+        raise InputError(
+            f"--consistency: {path!r} does not describe the network it came from; "
+            "state its rules with --where"
+        )
+    return {str(rule): rule for rule in found.values()}
+
+
+def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> None:
+    """Refuse rules that mean nothing for these signals, and such as nothing can meet."""
+    from constraints import FormulaError, compile, conjunction
+
+    for text, rule in rules.items():
+        try:
+            compile(rule, layout, end)
+        except FormulaError as problem:
+            if len(rules) == 1:
+                raise
+            raise FormulaError(f"{problem}\n  in the rule {text}") from None
+    try:
+        from constraints.contradictions import refuse_impossible
+    except ModuleNotFoundError:
+        return
+    refuse_impossible(conjunction(*rules.values()), layout)
+
+
+def _show(found: Explanation) -> None:
+    """A table for people; lines of plain text where the output goes elsewhere."""
+    from constraints.explain import HEADER
+
+    screen = Console(highlight=False)
+    if not screen.is_terminal:
+        click.echo(found.table())
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(HEADER):
+        table.add_column(
+            name, justify="right" if 0 < i < 4 else "left", overflow="fold", no_wrap=i > 0
+        )
+    for row in found.rows:
+        colour = "green" if row.satisfied == 1 else "red" if row.satisfied == 0 else "yellow"
+        rule, satisfied, *others = row.cells()
+        table.add_row(Text(rule), Text(satisfied, colour), *map(Text, others))
+    screen.print(table)
+
+
+def _count(rules: dict[str, Formula]) -> str:
+    return "the rule" if len(rules) == 1 else f"all {len(rules)} rules"

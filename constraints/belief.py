@@ -1,0 +1,201 @@
+"""Formulas at a Gaussian belief: log E e^c(x) for x ~ N(mean, covariance), in closed form.
+
+A sampler that only knows its clean point up to a Gaussian should not ask what a formula is worth
+at the mean; it should average. Each atom is averaged exactly over the variance aᵀCa of its sum
+y = a·x (`averages`; sums that are not linear are linearised at the mean), and connectives combine
+the averages as before. Quantifiers need care: the steps of a trajectory are correlated, and the
+sum of their log-probabilities is far below the log-probability of them all. `forall` is the power
+mean -(Σ (-ℓ)^q)^(1/q), with q = 1/√(1 - r), at most 4, where r is the root mean square
+correlation of the atoms' noise; `exists` is its dual. Uncorrelated atoms are summed (q = 1); for
+equally correlated ones this comes close to the exact orthant probabilities, and a covariance of
+zero gives the ordinary value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from constraints import formula as f
+from constraints.errors import DataError, FormulaError
+from constraints.evaluate import Evaluator
+from constraints.folds import Fold, PowerMean, PowerOr
+from constraints.frames import Frame
+from constraints.lower import Atom
+from constraints.nodes import Node
+from constraints.semantics import LogLTN, LogProbabilistic
+from constraints.signals import Layout
+from constraints.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+
+GREATEST_POWER = 4.0
+MOST_ROWS = 512  # atoms whose correlations are looked at; more are thinned out
+Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Flat samples known up to a Gaussian: mean (B, D), covariance (D, D)."""
+
+    mean: Tensor
+    covariance: Tensor
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        size, mean, covariance = self.layout.size, self.mean, self.covariance
+        if mean.ndim != 2 or mean.shape[1] != size:
+            raise DataError(f"the mean has shape (B, {size}), not {tuple(mean.shape)}")
+        if covariance.shape != (size, size):
+            raise DataError(f"the covariance is ({size}, {size}), not {tuple(covariance.shape)}")
+        if not bool(torch.isfinite(covariance).all()) or bool((covariance.diagonal() < 0).any()):
+            raise DataError("a covariance is finite and has no negative variance")
+
+
+class BeliefEvaluator(Evaluator):
+    """Evaluates averages over a belief; `rows` keeps what does not change between beliefs."""
+
+    def __init__(
+        self,
+        belief: Belief,
+        semantics: LogProbabilistic | LogLTN,
+        end: str | None,
+        rows: Rows,
+        needed: set[str],
+    ) -> None:
+        if not isinstance(semantics, (LogProbabilistic, LogLTN)):
+            raise FormulaError(
+                "a belief is averaged under LogProbabilistic or LogLTN, not "
+                f"{type(semantics).__name__}"
+            )
+        tensors = belief.layout.check(belief.layout.split(belief.mean), needed)
+        super().__init__(belief.layout, tensors, semantics, end)
+        self.mean = belief.mean
+        self.covariance = belief.covariance
+        self.logic = semantics
+        self.rows = rows
+        self.correlations: list[float] = []  # of the atoms met inside the quantifier at hand
+
+    def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
+        rows = self.gradients(node, y, frame)
+        loaded = rows @ self.covariance
+        variance = (loaded * rows).sum(-1).clamp(min=0)  # (A,) or (B, A)
+        mean_rows = rows if rows.ndim == 2 else rows.mean(0)
+        self.correlations.append(self.correlation(mean_rows, node))
+        shape = y.shape[1:]
+        variance = variance.reshape((1, *shape) if rows.ndim == 2 else y.shape)
+        return self.logic.average(y, variance, node)
+
+    def correlation(self, rows: Tensor, node: Atom) -> float:
+        """The root mean square correlation of the atoms' noise: belief plus softness."""
+        rows = rows[:: max(1, len(rows) // MOST_ROWS)]
+        if len(rows) < 2:
+            return 0.0
+        joint = rows @ self.covariance @ rows.T
+        k = self.logic.hardness(node)
+        softness = math.pi**2 / (3 * k * k) if math.isfinite(k) else 0.0
+        if self.logic.gaussian is not None and node.equality:
+            softness = 0.5 / self.logic.gaussian
+        scale = (joint.diagonal().clamp(min=0) + softness).sqrt()
+        if not bool((scale > 0).any()):
+            return 0.0
+        related = joint / (scale[:, None] * scale[None]).clamp(min=torch.finfo(rows.dtype).tiny)
+        count = len(rows) * (len(rows) - 1)
+        square = float((related.square().sum() - related.diagonal().square().sum()) / count)
+        return math.sqrt(max(square, 0.0))
+
+    def gradients(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
+        """How the atom's sum depends on the flat sample: (A, D), or (B, A, D) if not linear."""
+        places = math.prod(y.shape[1:])
+        if all(_linear(term) for term in node.terms):
+            key = (node.key, frame.sizes, tuple(sorted(frame.variables.items())), y.dtype)
+            if key not in self.rows:
+                basis = torch.eye(self.layout.size, dtype=y.dtype, device=y.device)
+                at = [
+                    self.elsewhere(x).total(node, frame) for x in (basis, torch.zeros_like(basis))
+                ]
+                self.rows[key] = (at[0] - at[1]).reshape(len(basis), places).T.contiguous()
+            return self.rows[key]
+        with torch.enable_grad():
+            x = self.mean.detach().requires_grad_()
+            total = self.elsewhere(x).total(node, frame).expand(len(x), *y.shape[1:])
+            columns = total.reshape(len(x), places).unbind(1)
+            found = [
+                torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in columns
+            ]
+        return torch.stack(found, 1)
+
+    def elsewhere(self, flat: Tensor) -> Evaluator:
+        """The same formula at other points, without a belief."""
+        tensors = self.layout.split(flat)
+        return Evaluator(self.layout, tensors, self.semantics, self.end)
+
+    def quantifier(self, node: f.Quantifier, frame: Frame) -> Tensor:
+        outside, self.correlations = self.correlations, []
+        value = super().quantifier(node, frame)
+        self.correlations = outside + self.correlations
+        return value
+
+    def fold(self, kind: str) -> Fold:
+        return _Correlated(self, kind)
+
+    def power(self) -> float:
+        """q of the quantifier whose body has just been evaluated."""
+        r = max(self.correlations, default=0.0)
+        return min(GREATEST_POWER, 1 / math.sqrt(max(1 - r, 1e-6)))
+
+
+class _Correlated(Fold):
+    """A quantifier's fold, whose power is known once its body has been evaluated."""
+
+    def __init__(self, evaluator: BeliefEvaluator, kind: str) -> None:
+        self.evaluator = evaluator
+        self.kind = kind
+        self.plain = getattr(evaluator.semantics, kind)
+        self.neutral = self.plain.neutral
+
+    def chosen(self) -> Fold:
+        q = self.evaluator.power()
+        if q == 1.0 or self.plain.averages:
+            fold: Fold = self.plain
+            return fold
+        return PowerMean(q) if self.kind == "forall" else PowerOr(q)
+
+    def pair(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.chosen().pair(x, y)
+
+    def over(self, x: Tensor, dim: int) -> Tensor:
+        return self.chosen().over(x, dim)
+
+    def slide(self, x: Tensor, width: int) -> Tensor:
+        return self.chosen().slide(x, width)
+
+    def scan(self, x: Tensor) -> Tensor:
+        return self.chosen().scan(x)
+
+
+def _linear(term: Node) -> bool:
+    """Whether a term is linear in the signals (a constant may be added)."""
+    match term:
+        case Const() | Step() | Name():
+            return True
+        case At(Apply("delta" | "cumsum", (body,))):
+            return _linear(body)
+        case At(series):
+            return isinstance(series, Name)
+        case Aggregate("mean" | "sum" | "integral", body):
+            return _linear(body)
+        case Apply("+" | "neg", arguments):
+            return all(_linear(argument) for argument in arguments)
+        case Apply("*", (left, right)):
+            return (_linear(left) and _constant(right)) or (_constant(left) and _linear(right))
+        case Apply("/", (left, right)):
+            return _linear(left) and _constant(right)
+        case Apply() | Aggregate() | Count():
+            return False
+    return isinstance(term, Term)  # the weight of a category
+
+
+def _constant(term: Node) -> bool:
+    return isinstance(term, (Const, Step))

@@ -1,0 +1,282 @@
+"""Why data satisfy or violate a formula: a row for each part of it that stands on its own.
+
+For a part φ and samples x_1..x_N the row holds the share of samples with x ⊨ φ, the least and the
+median margin ρ(φ, x), and the step that decides: for `forall t: ψ(t)` the worst one, at which the
+fewest samples satisfy ψ(t); for `exists t: ψ(t)` the best one, at which the most do; for a reading
+at a single step that step. Among equals the mean margin of ψ(t) decides, then the earlier step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from constraints import formula as f
+from constraints.errors import DataError, FormulaError
+from constraints.evaluate import Evaluator, free
+from constraints.frames import Frame
+from constraints.nodes import Node
+from constraints.program import Program, compile
+from constraints.resolve import Moving
+from constraints.semantics import Boolean, Robustness
+from constraints.signals import Layout
+from constraints.terms import Aggregate, At, Count
+
+NUMBERS = 2_000_000  # of a batch looked at together, where no chunk is given
+HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")
+WIDEST = 72  # characters of a rule in a plain table
+_FAR = 1e30  # stands for an infinite margin in a mean
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one part; `step_kind` is "worst", "best", "at", or None without a step."""
+
+    text: str
+    depth: int
+    satisfied: float
+    margin_min: float
+    margin_median: float
+    step: int | None = None
+    step_kind: str | None = None
+    step_time: float | None = None
+    step_share: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which knows no infinity: such a margin is None."""
+        pairs = asdict(self).items()
+        return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in pairs}
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """For people, in the order of HEADER."""
+        decisive = ""
+        telling = {"worst": self.step_share != 1, "best": self.step_share != 0, "at": True}
+        if self.step_share is not None and telling[self.step_kind or "at"]:
+            decisive = f"{self.step_kind} {self.step} (time {self.step_time:.4g})"
+            decisive += "" if self.step_kind == "at" else f": {percent(self.step_share)}"
+        margins = f"{self.margin_min:.4g}", f"{self.margin_median:.4g}"
+        return "  " * self.depth + self.text, percent(self.satisfied), *margins, decisive
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Rows in reading order: a part comes before its own parts, which are one level deeper."""
+
+    samples: int
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"samples": self.samples, "rows": [row.to_dict() for row in self.rows]}
+
+    def table(self) -> str:
+        """Plain text, one line a row."""
+        lines = [HEADER, *(row.cells() for row in self.rows)]
+        short = [(_shortened(rule), *others) for rule, *others in lines]
+        wide = [max(len(line[i]) for line in short) for i in range(len(HEADER))]
+        shown = []
+        for rule, *numbers, step in short:
+            middle = [cell.rjust(w) for cell, w in zip(numbers, wide[1:-1], strict=True)]
+            shown.append("  ".join([rule.ljust(wide[0]), *middle, step]).rstrip())
+        return "\n".join(shown)
+
+    __str__ = table
+
+
+def explain(
+    formula: f.Formula | Sequence[f.Formula],
+    layout: Layout,
+    data: Mapping[str, Any] | Tensor,
+    end: str | None = None,
+    chunk: int | None = None,
+) -> Explanation:
+    """Judge a batch by a formula, or by several rules at once, part by part.
+
+    `data`: signals by name, or flat samples (B, D). `chunk`: samples looked at together.
+    """
+    found = Explainer(formula, layout, end)
+    signals = layout.split(data) if isinstance(data, Tensor) else data
+    used = {k: v for k, v in signals.items() if k in found.needed} or dict(signals)
+    sizes = {name: len(value) for name, value in used.items()}
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"the signals differ in their number of samples: {sizes}")
+    samples = next(iter(sizes.values()), 0)
+    size = chunk_size(layout, found.needed) if chunk is None else chunk
+    if size < 1:
+        raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
+    for start in range(0, samples, size):
+        found.add({name: value[start : start + size] for name, value in used.items()})
+    return found.explanation()
+
+
+def chunk_size(layout: Layout, names: set[str]) -> int:
+    """A number of samples whose signals `names` are looked at together in bounded memory."""
+    size = layout.instances * sum(each.size for each in layout.signals if each.name in names)
+    return max(1, NUMBERS // max(1, size))
+
+
+class Explainer:
+    """An explanation in the making: `add` batch after batch, in bounded memory a sample."""
+
+    def __init__(
+        self, formula: f.Formula | Sequence[f.Formula], layout: Layout, end: str | None = None
+    ) -> None:
+        parts = _parts(formula, 0) if isinstance(formula, f.Formula) else _rules(formula)
+        self.parts = [_Part(text, depth, compile(each, layout, end)) for each, text, depth in parts]
+        self.needed = set[str]().union(*(part.program.needed for part in self.parts))
+        self.samples = 0
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        """Judge the samples of one more batch."""
+        with torch.no_grad():
+            for part in self.parts:
+                size = part.add(data)
+        self.samples += size
+
+    def explanation(self) -> Explanation:
+        if not self.samples:
+            raise DataError("there are no samples to judge")
+        return Explanation(self.samples, tuple(part.row(self.samples) for part in self.parts))
+
+
+def _rules(rules: Sequence[f.Formula]) -> Iterator[tuple[f.Formula, str, int]]:
+    """Rules that hold together: each a part of its own below their conjunction."""
+    if not rules:
+        raise FormulaError("give at least one rule to judge the data by")
+    several = len(rules) > 1
+    if several:
+        yield f.And(tuple(rules)), f"all {len(rules)} rules", 0
+    for rule in rules:
+        yield from _parts(rule, int(several))
+
+
+def _parts(node: f.Formula, depth: int) -> Iterator[tuple[f.Formula, str, int]]:
+    """The formula and, below it, the operands of its connectives: what no quantifier binds."""
+    yield node, str(node), depth
+    inner = node
+    while isinstance(inner, (f.Not, f.Annotated)):
+        inner = inner.body
+    if isinstance(inner, (f.And, f.Or, f.Implies, f.Iff, f.Xor)):
+        for operand in inner.children():
+            assert isinstance(operand, f.Formula)
+            yield from _parts(operand, depth + 1)
+
+
+class _Part:
+    """A part of the formula and what was seen of it."""
+
+    def __init__(self, text: str, depth: int, program: Program) -> None:
+        self.text, self.depth, self.program = text, depth, program
+        self.moving = _moving(program)
+        self.fixed = _fixed(program)
+        self.satisfied = 0
+        self.margins: list[Tensor] = []  # (B,) each, float32
+        self.held: Tensor | float = 0.0  # samples that satisfy the body: (n,), a step each
+        self.total: Tensor | float = 0.0  # sum of the body's margins: (n,)
+
+    def add(self, data: Mapping[str, Any]) -> int:
+        """Judge a batch; returns its size."""
+        verdict, margin = self.program.verdict(data), self.program.robustness(data)
+        self.satisfied += int(verdict.sum())
+        self.margins.append(margin.float())
+        if self.moving is not None:
+            batch, tensors = self.program.read(data)
+            layout, end = self.program.layout, self.program.end
+            _, variable, steps, body = self.moving
+            frame = Frame().alone(variable, steps.start, len(steps))
+            shape = (batch, len(steps))
+            holds = Evaluator(layout, tensors, Boolean(), end).formula(body, frame).expand(shape)
+            size = Evaluator(layout, tensors, Robustness(), end).formula(body, frame).expand(shape)
+            self.held = self.held + holds.sum(0)
+            self.total = self.total + size.double().clamp(-_FAR, _FAR).sum(0)
+        return len(verdict)
+
+    def row(self, samples: int) -> Row:
+        margins = torch.cat(self.margins)
+        share = self.satisfied / samples
+        least, middle = float(margins.min()), _median(margins)
+        step, kind, at_step = self.decisive(share, samples)
+        time = None if step is None else self.program.layout.times[step]
+        return Row(self.text, self.depth, share, least, middle, step, kind, time, at_step)
+
+    def decisive(self, share: float, samples: int) -> tuple[int | None, str | None, float | None]:
+        """The step that decides, of which kind it is, and the share that holds there."""
+        if self.moving is None:
+            return (None, None, None) if self.fixed is None else (self.fixed, "at", share)
+        assert isinstance(self.held, Tensor)
+        assert isinstance(self.total, Tensor)
+        kind, _, steps, _ = self.moving
+        ranked = list(zip(self.held.tolist(), self.total.tolist(), strict=True))
+        place = ranked.index(min(ranked) if kind == "forall" else max(ranked))
+        held = ranked[place][0]
+        return steps[place], "worst" if kind == "forall" else "best", held / samples
+
+
+def _moving(program: Program) -> tuple[str, str, range, f.Formula] | None:
+    """kind, variable, steps and body of a formula that is one quantifier over steps.
+
+    Lowering splits `forall` over a conjunction; where the windows agree it is joined again.
+    """
+    whole = _bare(program.lowered)
+    parts = whole.parts if isinstance(whole, (f.And, f.Or)) else (whole,)
+    found = [part for part in map(_bare, parts) if isinstance(part, f.Quantifier)]
+    if not found or len(found) != len(parts):
+        return None
+    head = found[0]
+    joined = f.And if head.kind == "forall" else f.Or
+    if len(parts) > 1 and not isinstance(whole, joined):
+        return None
+    if any(replace(part, body=head.body) != head for part in found) or head.region is not None:
+        return None
+    body = joined(tuple(part.body for part in found))
+    assert head.first is not None
+    assert head.last is not None
+    steps = range(max(head.first.offset, 0), min(head.last.offset, program.layout.steps - 1) + 1)
+    if not steps or head.variable not in free(body):
+        return None
+    return head.kind, head.variable, steps, body
+
+
+def _bare(node: f.Formula) -> f.Formula:
+    return _bare(node.body) if isinstance(node, f.Annotated) else node
+
+
+def _fixed(program: Program) -> int | None:
+    """The step at which everything is read, if it is one and the same."""
+    steps = set(_readings(program.lowered))
+    step = steps.pop() if len(steps) == 1 else None
+    return step if step is not None and 0 <= step < program.layout.steps else None
+
+
+def _readings(node: Node) -> Iterable[int | None]:
+    """Steps at which a node reads series; None for what looks at more than one."""
+    if isinstance(node, (f.Quantifier, Moving, Aggregate, Count)):
+        return [None]
+    if isinstance(node, At):
+        return [node.step.offset if node.step.base is None else None]
+    return [step for child in node.children() for step in _readings(child)]
+
+
+def _median(x: Tensor) -> float:
+    """The middle value, or the mean of the two in the middle."""
+    low, high = (float(x.kthvalue(k).values) for k in ((len(x) + 1) // 2, len(x) // 2 + 1))
+    return low if low == high else (low + high) / 2
+
+
+def percent(share: float) -> str:
+    """71.3 %; as many digits as it takes not to read as none or all."""
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    for digits in range(1, 5):
+        shown = f"{100 * share:.{digits}f}"
+        if 0 < float(shown) < 100:
+            return f"{shown} %"
+    return "<0.0001 %" if share < 0.5 else ">99.9999 %"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
