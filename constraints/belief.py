@@ -108,7 +108,7 @@ class BeliefEvaluator(Evaluator):
     def gradients(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         """How the atom's sum depends on the flat sample: (A, D), or (B, A, D) if not linear."""
         places = math.prod(y.shape[1:])
-        if all(_linear(term) for term in node.terms):
+        if all(linear(term) for term in node.terms):
             key = (node.key, frame.sizes, tuple(sorted(frame.variables.items())), y.dtype)
             if key not in self.rows:
                 basis = torch.eye(self.layout.size, dtype=y.dtype, device=y.device)
@@ -175,23 +175,23 @@ class _Correlated(Fold):
         return self.chosen().scan(x)
 
 
-def _linear(term: Node) -> bool:
+def linear(term: Node) -> bool:
     """Whether a term is linear in the signals (a constant may be added)."""
     match term:
         case Const() | Step() | Name():
             return True
         case At(Apply("delta" | "cumsum", (body,))):
-            return _linear(body)
+            return linear(body)
         case At(series):
             return isinstance(series, Name)
         case Aggregate("mean" | "sum" | "integral", body):
-            return _linear(body)
+            return linear(body)
         case Apply("+" | "neg", arguments):
-            return all(_linear(argument) for argument in arguments)
+            return all(linear(argument) for argument in arguments)
         case Apply("*", (left, right)):
-            return (_linear(left) and _constant(right)) or (_constant(left) and _linear(right))
+            return (linear(left) and _constant(right)) or (_constant(left) and linear(right))
         case Apply("/", (left, right)):
-            return _linear(left) and _constant(right)
+            return linear(left) and _constant(right)
         case Apply() | Aggregate() | Count():
             return False
     return isinstance(term, Term)  # the weight of a category

@@ -127,25 +127,26 @@ class Process:
 
 def read(config: Any) -> Process | None:
     """The process described; None if there is none, or more to it than is known here."""
-    _mapping("a description", config)
-    if config.get("network") is None:
+    if not isinstance(config, Mapping):
+        raise _wrong("the whole", config, "a mapping from names")
+    network = _mapping("network", config.get("network"))
+    if network.get("species") is None:
         return None
-    network = _mapping("network", config["network"])
-    species = _mapping("species", network.get("species") or {})
-    rules = _mapping("rules", network.get("rules") or {})
+    species = _mapping("species", network["species"])
+    rules = _mapping("rules", network.get("rules"))
     written = _listing("reactions", network.get("reactions"))
     events = _listing("events", network.get("events"))
-    sets = [_mapping("assignments", event.get("assignments") or {}) for event in events]
+    sets = [_mapping("assignments", event.get("assignments")) for event in events]
     laws = [
         _law(law, species) for law in _listing("conservation_laws", config.get("conservation_laws"))
     ]
-    parameters = _mapping("parameters", network.get("parameters") or {})
-    parameters = {**parameters, **_mapping("parameters", config.get("parameters") or {})}
+    parameters = _mapping("parameters", network.get("parameters"))
+    parameters = {**parameters, **_mapping("parameters", config.get("parameters"))}
     reactions = tuple(_reaction(each, species) for each in written)
     process = Process(
         species=species,
         values={name: float(value) for name, value in parameters.items() if _is_number(value)},
-        initial=_mapping("initial", config.get("initial") or {}),
+        initial=_mapping("initial", config.get("initial")),
         reactions=None if network.get("reactions") is None else reactions,
         rules=frozenset(rules),
         assigned=frozenset(rules).union(*sets),
@@ -164,12 +165,15 @@ def _wrong(what: str, value: Any, wanted: str) -> FormulaError:
     shown = repr(value)
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return FormulaError(
-        f"{what} of a network is {wanted}, not {shown}; give the parsed JSON that a simulated "
-        "dataset keeps in its attribute surrogate_config"
+        f"in the description of a network, {what} is {wanted}, not {shown}; give the parsed JSON "
+        "that a simulated dataset keeps in its attribute surrogate_config"
     )
 
 
 def _mapping(what: str, value: Any) -> Mapping[str, Any]:
+    """A mapping from names; nothing is an empty one."""
+    if value is None:
+        return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise _wrong(what, value, "a mapping from names")
     return value

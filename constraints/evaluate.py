@@ -189,10 +189,11 @@ class Evaluator:
         value = right
         if far > 0:
             left, _, _ = run(node.left, 0, far - 1)
-            before = chain.scan(left)
-            nothing = self.filled(semantics.constant(node.kind == "exists"), inner)
-            before = torch.cat([nothing.expand(*before.shape[:-1], 1), before], -1)
-            value = link.pair(right, before[..., node.first :])
+            near = 1 if node.first == 0 else 0  # at distance 0 nothing lies in between
+            before = chain.scan(left)[..., max(node.first - 1, 0) :]
+            value = link.pair(right[..., near:], before)
+            if near:
+                value = torch.cat([right[..., :1].expand(*value.shape[:-1], 1), value], -1)
         if node.last is None or self.end == "clip":
             inside = inner.inside(index, steps, self.like)
             if inside is not None:

@@ -350,7 +350,7 @@ class _Reader:
         """A window relative to now: whole numbers, or `end`."""
         first, last = (self.term(part, scope) for part in tree.children)
         for part, value in zip(tree.children, (first, last), strict=True):
-            whole = isinstance(value, Const) and value.value.is_integer() and value.value < 1e9
+            whole = isinstance(value, Const) and value.value.is_integer() and value.value <= 1e9
             if not whole and (value is first or value.key != Step(END).key):
                 ends = "starts" if value is first else "ends"
                 raise self.error(

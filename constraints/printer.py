@@ -169,7 +169,7 @@ class _Writer:
             if len(arguments) == 1 and isinstance(arguments[0], (Const, Step)):
                 shown = [f"+{self.operand(arguments[0], ATOM)}"]
             return self.call(self.name(function), shown)
-        if len(arguments) == 3 and all(isinstance(each, (Const, Step)) for each in arguments[1:]):
+        if len(arguments) == 3 and all(_as_step(each) for each in arguments[1:]):
             shown[1] = f"+{self.operand(arguments[1], ATOM)}"
         return self.call(function, shown)
 
@@ -184,6 +184,13 @@ class _Writer:
                 case _:
                     shown += f" + {self.operand(part, PRODUCT)}"
         return shown
+
+
+def _as_step(argument: Term) -> bool:
+    """Whether its text would be taken for a step."""
+    if isinstance(argument, Const):
+        return argument.value.is_integer() and argument.value >= 0
+    return isinstance(argument, Step)
 
 
 def _sugar(node: Quantifier) -> str | None:

@@ -201,12 +201,12 @@ class Reference:
         for far in range(node.first, last + 1):
             right = self.judge(node.right, {**at, NOW: now + sign * far})
             left = [self.judge(node.left, {**at, NOW: now + sign * d}) for d in range(far)]
-            if node.every:
-                before = logic.exists(left) if left else logic.false
-                found.append(logic.either([right, before]))
+            if not left:
+                found.append(right)
+            elif node.every:
+                found.append(logic.either([right, logic.exists(left)]))
             else:
-                before = logic.forall(left) if left else logic.true
-                found.append(logic.both([right, before]))
+                found.append(logic.both([right, logic.forall(left)]))
         return (logic.forall if node.every else logic.exists)(found)
 
     def window(

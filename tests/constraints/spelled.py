@@ -29,8 +29,17 @@ class Atom:
 
 @dataclass
 class Join:
+    """All, or some, of its parts, flat."""
+
     every: bool
     parts: list[Any]
+
+    def __post_init__(self) -> None:
+        flat: list[Any] = []
+        for part in self.parts:
+            same = isinstance(part, Join) and part.every == self.every
+            flat.extend(part.parts if same else [part])
+        self.parts = flat
 
 
 @dataclass

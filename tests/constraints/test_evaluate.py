@@ -185,7 +185,7 @@ def test_a_trace_starts_with_the_value() -> None:
 def test_samples_do_not_see_each_other() -> None:
     for seed in range(60):
         formula = random_formula(Random(seed), reach="clip")
-        program, data = compile(formula, LAYOUT, "clip"), normal(seed, batch=5)
+        program, data = compile(formula, LAYOUT, "clip"), normal(seed, batch=3)
         for semantics, _ in LOGICS.values():
             together = program(data, semantics)
             apart = [

@@ -1,0 +1,540 @@
+"""Rules mean what they say, and those derived from a network hold for all it can do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from constraints import Formula, FormulaError, Layout, compile, parse
+from constraints.rules import (
+    absorbing,
+    bounds,
+    conserved_total,
+    from_network,
+    limits,
+    max_step,
+    monotone,
+    non_negative,
+)
+from simulators import Event, InputError, Reaction, ReactionNetwork, models, rates, simulate
+from simulators.dataset import attributes
+from simulators.ensemble import make_engine
+
+SAMPLES = 200
+
+
+def describe(network: ReactionNetwork, **how: Any) -> dict[str, Any]:
+    """What a dataset of the network would say of itself."""
+    written = attributes(make_engine(network, how.pop("samples", 50), **how))["surrogate_config"]
+    found: dict[str, Any] = json.loads(written)
+    return found
+
+
+def holds(rule: Formula, data: Mapping[str, Any], integer: bool = True, **more: Any) -> list[bool]:
+    series = {name: torch.as_tensor(np.asarray(rows)) for name, rows in data.items()}
+    steps = next(iter(series.values())).shape[1]
+    layout = Layout.series(list(series), steps, integer=integer, **more)
+    verdicts: list[bool] = compile(rule, layout).verdict(series).tolist()
+    return verdicts
+
+
+# --- rules by name --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (non_negative("S"), "forall t: S(t) >= 0"),
+        (non_negative("S", "I"), "(forall t: S(t) >= 0) and (forall t: I(t) >= 0)"),
+        (conserved_total(["S", "I", "R"], 100), "forall t: S(t) + I(t) + R(t) = 100"),
+        (conserved_total("S, I R", "N"), "forall t: S(t) + I(t) + R(t) = N"),
+        (conserved_total({"S": 1, "P": 2}, 9), "forall t: S(t) + 2 * P(t) = 9"),
+        (conserved_total({"S": 1, "P": -2, "Q": -1}, 0), "forall t: S(t) - 2 * P(t) - Q(t) = 0"),
+        (conserved_total({"P": -2, "Q": 0.5}, -1.5), "forall t: -(2 * P(t)) + 0.5 * Q(t) = -1.5"),
+        (conserved_total("X", 3), "forall t: X(t) = 3"),
+        (bounds("S", 0, 100), "forall t: 0 <= S(t) <= 100"),
+        (bounds("S", -1), "forall t: S(t) >= -1"),
+        (bounds("S", high=7), "forall t: S(t) <= 7"),
+        (monotone("S", "decreasing"), "forall t in [1, end]: S(t) <= S(t - 1)"),
+        (monotone("S", "increasing"), "forall t in [1, end]: S(t) >= S(t - 1)"),
+        (max_step("S", 5), "forall t: abs(delta(S)(t)) <= 5"),
+        (absorbing("S"), "forall t in [1, end]: S(t - 1) = 0 implies S(t) = 0"),
+        (absorbing("S", 4), "forall t in [1, end]: S(t - 1) = 4 implies S(t) = 4"),
+        (non_negative("t"), 'forall t: "t"(t) >= 0'),  # a species called as the variable is
+        (conserved_total(["max", "end"], "t"), 'forall t: "max"(t) + "end"(t) = "t"'),
+    ],
+)
+def test_a_rule_is_the_formula_one_would_write(rule: Formula, text: str) -> None:
+    assert rule == parse(text)
+    assert parse(str(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        (non_negative("S", "I"), ([3, 0], [0, 0]), ([3, 0], [0, -1])),
+        (conserved_total({"S": 1, "I": 2}, 5), ([5, 3], [0, 1]), ([5, 3], [0, 2])),
+        (conserved_total("S I", "N"), ([5, 4], [0, 1]), ([5, 3], [0, 1])),
+        (bounds("S", 0, 4), ([0, 4], [9, 9]), ([0, 5], [9, 9])),
+        (bounds("S", 2), ([2, 9], [0, 0]), ([1, 9], [0, 0])),
+        (monotone("S", "decreasing"), ([5, 5, 2], [0, 1, 0]), ([5, 2, 3], [0, 0, 0])),
+        (monotone("S", "increasing"), ([2, 5, 5], [0, 1, 0]), ([2, 5, 4], [0, 0, 0])),
+        (max_step("S", 2), ([9, 7, 8], [0, 5, 0]), ([9, 6, 6], [0, 0, 0])),
+        (max_step("S", 2), ([9, 7, 9], [0, 5, 0]), ([6, 6, 9], [0, 0, 0])),
+        (absorbing("S"), ([2, 0, 0], [0, 5, 0]), ([2, 0, 1], [0, 0, 0])),
+        (absorbing("S", 3), ([0, 1, 3], [0, 5, 0]), ([3, 2, 3], [0, 0, 0])),
+    ],
+)
+def test_a_rule_tells_good_from_bad(rule: Formula, good: Any, bad: Any) -> None:
+    data = {"S": [good[0], bad[0]], "I": [good[1], bad[1]]}
+    assert holds(rule, data, parameters={"N": 5.0}) == [True, False]
+
+
+def test_a_total_may_differ_between_trajectories() -> None:
+    config = describe(models.sir(), parameters={"N": (50, 60)}, initial={"I": 3})
+    rule = from_network(config)["S + I + R is constant"]
+    data = {"S": [[5, 4], [5, 3], [7, 7]], "I": [[0, 1], [0, 1], [1, 0]], "R": [[0, 0]] * 3}
+    assert holds(rule, data) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: non_negative(), "name at least one series"),
+        (lambda: conserved_total([], 3), "a total needs names"),
+        (lambda: conserved_total({"S": 0}, 3), "weights other than 0"),
+        (lambda: conserved_total(["S", "S"], 3), "stands twice"),
+        (lambda: conserved_total({"S": "x"}, 3), "the weight of S is a number, not 'x'"),  # type: ignore[dict-item]
+        (lambda: conserved_total("S", math.nan), "nan"),
+        (lambda: conserved_total("S", None), "None"),  # type: ignore[arg-type]
+        (lambda: bounds("S"), "give S a low bound, a high one or both"),
+        (lambda: bounds("S", 3, 2), r"the bounds of S, \[3, 2\], are empty"),
+        (lambda: bounds("S", "a"), "a bound of S is a number, not 'a'"),  # type: ignore[arg-type]
+        (lambda: monotone("S", "up"), "unknown direction 'up'.*decreasing, increasing"),
+        (lambda: max_step("S", -1), "the largest step of S is a number >= 0, not -1"),
+        (lambda: absorbing("S", "a"), "the level of S is a number"),  # type: ignore[arg-type]
+        (lambda: non_negative('a"b'), "name"),
+    ],
+)
+def test_what_is_no_rule(make: Any, message: str) -> None:
+    with pytest.raises(FormulaError, match=message):
+        make()
+
+
+words = st.from_regex(r"[a-zA-Z_][a-z0-9_]{0,3}", fullmatch=True) | st.sampled_from(["t", "a b"])
+numbers = st.floats(-1e6, 1e6)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.dictionaries(words, numbers.filter(bool), min_size=1, max_size=4), numbers, numbers)
+def test_rules_print_as_text_that_reads_back(
+    weights: dict[str, float], low: float, high: float
+) -> None:
+    name = next(iter(weights))
+    made = [
+        non_negative(*weights),
+        conserved_total(weights, low),
+        conserved_total(list(weights), name),
+        bounds(name, min(low, high), max(low, high)),
+        monotone(name, "increasing"),
+        max_step(name, abs(low)),
+        absorbing(name, high),
+    ]
+    for rule in made:
+        assert parse(str(rule)) == rule
+
+
+# --- rules of the built-in models -----------------------------------------------------------------
+
+COURSES = {
+    "esirs": [],
+    "sir": ["S never rises", "I stays 0", "R never falls"],
+    "seir": ["S never rises", "R never falls"],
+    "sirs": ["I stays 0"],
+    "lotka_volterra": ["prey stays 0", "predator stays 0"],
+    "birth_death": [],
+    "dimerisation": [],
+    "toggle_switch": [],
+    "schloegl": [],
+}
+TOTALS = {
+    "esirs": ["S + I + R = 100", "S <= 100", "I <= 100", "R <= 100"],
+    "sir": ["S + I + R = 763", "S <= 763", "I <= 763", "R <= 763"],
+    "dimerisation": ["P + 2 * P2 = 301", "P <= 301", "P2 <= 150"],
+    "toggle_switch": [],
+}
+
+
+def broken(config: Mapping[str, Any], data: Any, integer: bool = True) -> list[str]:
+    """The derived rules that some trajectory breaks."""
+    return [
+        name
+        for name, rule in from_network(config).items()
+        if not all(holds(rule, {k: data[k] for k in config["network"]["species"]}, integer))
+    ]
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_every_trajectory_of_a_model_keeps_its_rules(name: str) -> None:
+    data = simulate(models.get(name), SAMPLES, seed=5, threads=1)
+    config = json.loads(data.attrs["surrogate_config"])
+    found = list(from_network(config))
+    species = list(models.get(name).species)
+    assert found[: len(species)] == [f"{each} >= 0" for each in species]
+    assert [rule for rule in found if "never" in rule or "stays" in rule] == COURSES[name]
+    if name in TOTALS:
+        assert found[len(species) : len(found) - len(COURSES[name])] == TOTALS[name]
+    assert broken(config, data) == []
+    for each, (low, high) in limits(config).items():
+        assert low <= data[each].min()
+        assert data[each].max() <= high
+
+
+@pytest.mark.parametrize(
+    ("method", "kept"),
+    [
+        ("tau", ["S >= 0", "I >= 0", "R >= 0", "S + I + R = 763", "S <= 763", "I <= 763"]),
+        ("ode", ["S + I + R = 763"]),
+    ],
+)
+def test_approximate_methods_promise_less(method: str, kept: list[str]) -> None:
+    data = simulate(models.sir(), SAMPLES, seed=5, threads=1, method=method)
+    config = json.loads(data.attrs["surrogate_config"])
+    assert list(from_network(config))[: len(kept)] == kept
+    assert not any("never" in rule or "stays" in rule for rule in from_network(config))
+    assert broken(config, data, integer=method != "ode") == []
+    lowest = {"tau": 0.0, "ode": -math.inf}[method]
+    assert {low for low, _ in limits(config).values()} == {lowest}
+
+
+def planted() -> dict[str, np.ndarray]:
+    return {
+        "S": np.array([[760, 700, 690, 690]]),
+        "I": np.array([[3, 10, 0, 0]]),
+        "R": np.array([[0, 53, 73, 73]]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("species", "values", "caught"),
+    [
+        ("S", [760, 700, 690, 690], []),
+        ("I", [3, 10, 0, -1], ["I >= 0", "S + I + R = 763", "I stays 0"]),
+        ("R", [0, 53, 74, 74], ["S + I + R = 763"]),
+        ("S", [760, 700, 701, 690], ["S + I + R = 763", "S never rises"]),
+        ("R", [1, 0, 73, 73], ["S + I + R = 763", "R never falls"]),
+        ("I", [3, 10, 0, 1], ["S + I + R = 763", "I stays 0"]),
+        ("I", [3, 764, 0, 0], ["S + I + R = 763", "I <= 763"]),
+    ],
+)
+def test_planted_violations_are_caught(species: str, values: list[int], caught: list[str]) -> None:
+    data = planted() | {species: np.array([values])}
+    assert broken(describe(models.sir()), data) == caught
+
+
+# --- starts ---------------------------------------------------------------------------------------
+
+PAIRS = ReactionNetwork(  # A + B + C and A + B + 2 D are conserved: they share A and B
+    "pairs",
+    {"A": "N/2", "B": "N/2", "C": 0, "D": "2*m + 1"},
+    {"N": 20, "m": 3, "k": 1},
+    [Reaction("swap", "A -> B", "k"), Reaction("back", "B -> A", "k")],
+)
+DIMERS = ReactionNetwork(
+    "dimers",
+    {"A": 8, "B": 4, "AB": "a - 1"},
+    {"a": 2, "k": 1},
+    [Reaction("bind", "A + B -> AB", "k"), Reaction("part", "AB -> A + B", "k")],
+)
+
+
+@pytest.mark.parametrize("network", [models.sir(), models.esirs(), PAIRS, DIMERS])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"initial": "uniform"},
+        {"initial": "fixed"},
+        {"initial": {0: 7}},
+        {"initial": {0: 7, 1: 3}},
+        {"initial": {1: (3, 9)}},
+        {"initial": {0: (3, 9), 1: 5}},
+        {"parameters": {"N": 40}},
+        {"parameters": {"N": (40, 50)}},
+        {"parameters": {"N": (40, 50)}, "initial": {0: 7}},
+        {"parameters": {"a": np.arange(1, 51), "m": 5}},
+        {"parameters": {"m": np.arange(50)}},
+    ],
+)
+def test_totals_are_those_of_the_starts(network: ReactionNetwork, how: dict[str, Any]) -> None:
+    how = dict(how)
+    names = list(network.species)
+    if isinstance(how.get("initial"), dict):
+        how["initial"] = {names[place]: value for place, value in how["initial"].items()}
+    given = {k: v for k, v in how.get("parameters", {}).items() if k in network.parameters}
+    how["parameters"] = given
+    try:
+        engine = make_engine(network, 50, seed=3, **how)
+    except InputError:  # this network cannot start so
+        return
+    states = engine.start.states(0, 50)[:, : len(names)]
+    config = json.loads(attributes(engine)["surrogate_config"])
+    start = {name: states[:, [place, place]] for place, name in enumerate(names)}  # two steps
+    assert broken(config, start) == []
+    rules = [rule for rule in from_network(config) if "=" in rule or "constant" in rule]
+    for law in network.conservation_laws:
+        text = str(law).replace("*", " * ")
+        totals = states @ np.array([law.coefficients.get(name, 0) for name in names])
+        if len(set(totals)) > 1:
+            assert f"{text} is constant" in rules
+        else:
+            assert {f"{text} is constant", f"{text} = {totals[0]:g}"} & set(rules)
+
+
+def test_only_totals_that_are_fixed_bound_a_species() -> None:
+    config = describe(DIMERS, initial={"B": (1, 5)})
+    totals = [rule for rule in from_network(config) if " = " in rule or "constant" in rule]
+    assert totals == ["A - B is constant", "A + AB = 9"]
+    assert limits(config) == {"A": (0, 9), "B": (0, math.inf), "AB": (0, 9)}
+    config = describe(models.esirs(), parameters={"N": (50, 60)})
+    assert "S + I + R is constant" in from_network(config)
+    assert set(limits(config).values()) == {(0, math.inf)}
+
+
+# --- what may happen, against what is claimed -----------------------------------------------------
+
+RATES = ["k", "k*{x}", "k*{x}*{y}", "k*{x}/(1 + {y})", "k*({x} + {y})", "k*{x}^2", "k + {x}"]
+sides = st.lists(st.sampled_from("ABC"), max_size=2)
+reactions = st.tuples(
+    sides,
+    sides,
+    st.sampled_from(RATES),
+    st.sampled_from("ABC"),
+    st.sampled_from("ABC"),
+    st.booleans(),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(reactions, min_size=1, max_size=4), st.integers(0, 2**32 - 1), st.booleans())
+def test_no_walk_through_a_network_breaks_its_rules(
+    drawn: list[Any], seed: int, reset: bool
+) -> None:
+    written = [
+        Reaction(
+            f"r{j}",
+            f"{' + '.join(left) or '0'} -> {' + '.join(right) or '0'}",
+            rate.format(x=x, y=y),
+            mass_action,
+        )
+        for j, (left, right, rate, x, y, mass_action) in enumerate(drawn)
+    ]
+    events = [Event("reset", "time > 3", {"B": 2})] if reset else []
+    network = ReactionNetwork(
+        "walk", {"A": 3, "B": "m", "C": 0}, {"k": 1, "m": 2}, written, {}, events
+    )
+    path = walk(network, np.random.default_rng(seed), reset)
+    data = {name: path[None, :, place] for place, name in enumerate("ABC")}
+    config = describe(network)
+    assert broken(config, data) == []
+    for place, (low, high) in enumerate(limits(config).values()):
+        assert low <= path[:, place].min()
+        assert path[:, place].max() <= high
+
+
+def walk(network: ReactionNetwork, chance: np.random.Generator, reset: bool) -> np.ndarray:
+    """States (40, 3) after one possible firing each, whatever their rates as long as they are > 0.
+
+    Most firings tried are those that take something away, so that counts reach 0.
+    """
+    state = {"A": 3.0, "B": 2.0, "C": 0.0}
+    path = [list(state.values())]
+    for step in range(39):
+        moves = []
+        for reaction, law in zip(network.reactions, network.propensities, strict=True):
+            after = {name: n + reaction.change.get(name, 0) for name, n in state.items()}
+            rate = rates.evaluate(law, {**state, "k": 1.0, "m": 2.0})
+            if rate > 0 and min(after.values()) >= 0:
+                moves.append(after)
+        if moves:
+            moves.sort(key=lambda after: sum(after.values()))
+            state = moves[0 if chance.random() < 0.5 else chance.integers(len(moves))]
+        if reset and step == 20:
+            state = {**state, "B": 2.0}
+        path.append(list(state.values()))
+    return np.array(path)
+
+
+@pytest.mark.parametrize(
+    ("rate", "mass_action", "absorbs"),
+    [
+        ("k", True, True),
+        ("k", False, False),  # fires whether or not there are any
+        ("k*X", True, True),
+        ("k*Y", True, False),
+        ("k*X*Y/(1 + X)", False, True),
+        ("k*X + k*X^2", True, True),
+        ("k*X + k*Y", True, False),
+        ("k*X^n", True, False),  # n may be 0
+        ("2*X", False, True),
+        ("k*share", True, False),  # what a rule stands for is not looked up
+        ("piecewise(k, Y > 2, 0)*X", True, False),  # beyond this language
+        ("-(-X)*sqrt(Y)", True, True),
+    ],
+)
+def test_zero_is_final_only_where_every_gain_needs_some(
+    rate: str, mass_action: bool, absorbs: bool
+) -> None:
+    network = ReactionNetwork(
+        "gain",
+        {"X": 5, "Y": 3},
+        {"k": 1, "n": 2},
+        [
+            Reaction("gain", "X -> 2 X", rate, mass_action),
+            Reaction("loss", "X -> 0", "k"),
+            Reaction("other", "Y -> 0", "k"),
+        ],
+        rules={"share": "X/(X + Y)"},
+    )
+    assert ("X stays 0" in from_network(describe(network))) == absorbs
+
+
+def test_what_events_set_has_no_course_and_no_total() -> None:
+    sir = models.sir()
+    events = [Event("vaccination", "time > 2", {"S": "S - min(S, 10)", "beta": 0})]
+    network = ReactionNetwork(
+        "sir", sir.species, sir.parameters, sir.reactions, events=events, population=None
+    )
+    found = list(from_network(describe(network)))
+    assert found == ["S >= 0", "I >= 0", "R >= 0", "I stays 0", "R never falls"]
+
+
+# --- descriptions that are incomplete, or none ----------------------------------------------------
+
+SIR = json.dumps(describe(models.sir()))
+
+
+def test_missing_keys_have_their_defaults() -> None:
+    assert from_network({}) == {}
+    assert limits({}) == {}
+    assert from_network({"network": {}}) == {}
+    assert list(from_network({"network": {"species": {"S": "3"}}})) == ["S >= 0"]
+    whole = json.loads(SIR)
+    rules = from_network(whole)
+    few = {"network": {k: whole["network"][k] for k in ("species", "reactions", "parameters")}}
+    assert set(from_network(few)) == {rule for rule in rules if "=" not in rule or ">=" in rule}
+    few["conservation_laws"] = whole["conservation_laws"]
+    assert from_network(few) == rules  # the counts of the network add up to N
+    for key in whole:
+        assert isinstance(from_network({k: v for k, v in whole.items() if k != key}), dict)
+    for key in whole["network"]:
+        cut = {k: v for k, v in whole["network"].items() if k != key}
+        found = from_network({**whole, "network": cut, "conservation_laws": []})
+        assert found.items() <= rules.items()
+
+
+def test_what_is_not_understood_is_left_out() -> None:
+    config = json.loads(SIR)
+    network = config["network"]
+    rules = from_network(config)
+    assert from_network({**config, "network": {**network, "rate_rules": {"S": "1"}}}) == {}
+    late = [{**reaction, "delay": 3} for reaction in network["reactions"]]
+    assert from_network({**config, "network": {**network, "reactions": late}}) == {}
+    assert from_network({**config, "network": {**network, "events": [{"name": "e"}]}}) == {}
+    assert list(from_network({**config, "method": "langevin"})) == ["S + I + R = 763"]
+    wrong = {**config, "conservation_laws": [{"S": 1, "I": 1}]}  # the reactions do not respect it
+    assert set(from_network(wrong)) == {
+        rule for rule in rules if "R =" not in rule and "<=" not in rule
+    }
+    assert "S + I + R is constant" in from_network({**config, "start": "somewhere"})
+    ruled = {**config, "network": {**network, "rules": {"S": "N/2"}}}
+    assert "S never rises" not in from_network(ruled)
+    rateless = [{"equation": reaction["equation"]} for reaction in network["reactions"]]
+    assert "I stays 0" not in from_network(
+        {**config, "network": {**network, "reactions": rateless}}
+    )
+    assert from_network({**config, "comment": "other keys tell of other things"}) == rules
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": 3}, "network is a mapping from names, not 3"),
+        ({"network": []}, "is a mapping"),
+        ({"species": ["S"]}, "species is a mapping"),
+        ({"reactions": {"a": 1}}, "reactions is a list"),
+        ({"reactions": ["S -> I"]}, "each of the reactions"),
+        ({"reactions": [{"name": "a"}]}, "an equation is text such as"),
+        ({"reactions": [{"equation": "S -> I -> R"}]}, "S -> I -> R"),
+        ({"reactions": [{"equation": "S + -> I"}]}, "an equation"),
+        ({"reactions": [{"equation": 3}]}, "equation is text, not 3"),
+        ({"reactions": [{"equation": "S -> Q"}]}, "unknown species 'Q'"),
+        (
+            {"reactions": [{"equation": "S -> I", "rate": []}]},
+            r"rate is text, not \[\]",
+        ),
+        ({"events": [3]}, "each of the events"),
+        ({"events": [{"assignments": [3]}]}, "assignments"),
+        ({"rules": [3]}, "rules"),
+        ({"parameters": "N"}, "parameters"),
+        ({"population": 3}, "population"),
+        ({"conservation_laws": 3}, "conservation_laws"),
+        ({"conservation_laws": [[1]]}, "each of the conservation_laws"),
+        ({"conservation_laws": [{}]}, "name: weight pairs"),
+        ({"conservation_laws": [{"S": "1"}]}, "the weight of S"),
+        ({"conservation_laws": [{"Q": 1}]}, "unknown species 'Q'"),
+        ({"initial": [3]}, "initial"),
+        ({"start": 3}, "start"),
+        ({"method": 3}, "method"),
+    ],
+)
+def test_malformed_descriptions_are_refused(change: dict[str, Any], message: str) -> None:
+    config = json.loads(SIR)
+    for key, value in change.items():
+        place = config["network"] if key in config["network"] and key != "start" else config
+        place[key] = value
+    for derive in (from_network, limits):
+        with pytest.raises(FormulaError, match=message):
+            derive(config)
+
+
+def test_text_is_not_a_description() -> None:
+    for wrong in (SIR, None, 3, [{}]):
+        with pytest.raises(FormulaError, match="give the parsed JSON"):
+            from_network(wrong)  # type: ignore[arg-type]
+
+
+scalars = st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.integers()
+trees = st.recursive(
+    scalars | st.just("S -> I"),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["S", "equation", "rate", "x"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_no_description_ends_in_any_other_error(data: Any) -> None:
+    config = json.loads(SIR)
+    path = data.draw(st.sampled_from([(), ("network",), ("network", "reactions", 0)]))
+    place: Any = config
+    for key in path:
+        place = place[key]
+    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(trees)
+    try:
+        found = from_network(config)
+        limits(config)
+    except FormulaError:
+        return
+    assert all(parse(str(rule)) == rule for rule in found.values())
