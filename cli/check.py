@@ -114,6 +114,7 @@ def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Form
 def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> None:
     """Refuse rules that mean nothing for these signals, and such as nothing can meet."""
     from constraints import FormulaError, compile, conjunction
+    from constraints.contradictions import refuse_impossible
 
     for text, rule in rules.items():
         try:
@@ -122,11 +123,7 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> Non
             if len(rules) == 1:
                 raise
             raise FormulaError(f"{problem}\n  in the rule {text}") from None
-    try:
-        from constraints.contradictions import refuse_impossible
-    except ModuleNotFoundError:
-        return
-    refuse_impossible(conjunction(*rules.values()), layout)
+    refuse_impossible(conjunction(*rules.values()), layout, end=end)
 
 
 def _show(found: Explanation) -> None:

@@ -24,7 +24,7 @@ from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.folds import Fold, PowerMean, PowerOr
 from constraints.frames import Frame
-from constraints.lower import Atom
+from constraints.lowered import Atom
 from constraints.nodes import Node
 from constraints.semantics import LogLTN, LogProbabilistic
 from constraints.signals import Layout

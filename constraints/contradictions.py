@@ -21,8 +21,9 @@ from constraints.belief import linear
 from constraints.errors import ImpossibleError
 from constraints.evaluate import Evaluator
 from constraints.frames import Frame, Index
-from constraints.lower import Atom, lower
-from constraints.resolve import NUMBERS, resolve
+from constraints.lower import lower
+from constraints.lowered import NUMBERS, Atom
+from constraints.resolve import resolve
 from constraints.semantics import Boolean, whole_bounds
 from constraints.signals import Layout
 

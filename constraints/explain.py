@@ -18,11 +18,11 @@ from torch import Tensor
 
 from constraints import formula as f
 from constraints.errors import DataError, FormulaError
-from constraints.evaluate import Evaluator, free
+from constraints.evaluate import Evaluator
 from constraints.frames import Frame
+from constraints.lowered import Moving, free
 from constraints.nodes import Node
 from constraints.program import Program, compile
-from constraints.resolve import Moving
 from constraints.semantics import Boolean, Robustness
 from constraints.signals import Layout
 from constraints.terms import Aggregate, At, Count

@@ -13,55 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from constraints import formula as f
-from constraints.resolve import Moving, Option
+from constraints.lowered import Atom, Moving, Option
 from constraints.signals import Layout
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
 
 _FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
 _RELATIVE = 0.01  # of a signal's known range: the default tolerance of a real-valued equality
 _ABSOLUTE = 1e-3  # of the value's size, where no range is known
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Atom(f.Formula):
-    """low <= Σ coefficient·term <= high.
-
-    `slack`: how far outside a verdict still counts as met. `open_low`, `open_high`: the bound
-    itself does not count. `integer`: the sum is a whole number for data that keep to their kind.
-    """
-
-    coefficients: tuple[float, ...]
-    terms: tuple[Term, ...]
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = False
-    open_high: bool = False
-    slack: float = 0.0
-    integer: bool = False
-    k: float | None = None
-
-    @property
-    def equality(self) -> bool:
-        return self.low == self.high
-
-    def readable(self) -> str:
-        """As a person would write it."""
-        pairs = zip(self.coefficients, self.terms, strict=True)
-        total = str(add(*(_times(c, t) for c, t in pairs)))
-        if self.equality:
-            return f"{total} = {self.low:g}"
-        left = "" if self.low == -math.inf else f"{self.low:g} {'<' if self.open_low else '<='} "
-        right = "" if self.high == math.inf else f" {'<' if self.open_high else '<='} {self.high:g}"
-        return left + total + right
-
-
-def _times(coefficient: float, term: Term) -> Term:
-    if coefficient == 1:
-        return term
-    return -term if coefficient == -1 else coefficient * term
 
 
 def lower(formula: f.Formula, layout: Layout) -> f.Formula:

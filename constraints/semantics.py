@@ -24,7 +24,7 @@ from torch.nn.functional import logsigmoid
 from constraints.averages import average, average_gaussian
 from constraints.errors import FormulaError
 from constraints.folds import NEVER, All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
-from constraints.lower import Atom
+from constraints.lowered import Atom
 
 
 class Semantics(Protocol):

@@ -26,7 +26,19 @@ from constraints.terms import (
 )
 
 WORDS = ["S", "I", "t", "u", "x²", "Ω", "_a1", "e5", "not_a", "inner", "été", "True", "k"]
-ODD = ["residual sugar", "and", "now", "max", "1st", "it's", "#", "forall t: x", " ", "a\\b", "{k=7}"]
+ODD = [
+    "residual sugar",
+    "and",
+    "now",
+    "max",
+    "1st",
+    "it's",
+    "#",
+    "forall t: x",
+    " ",
+    "a\\b",
+    "{k=7}",
+]
 VARIABLES = ["t", "u", "S", "été", NOW]
 NUMBERS = [0, 1, 3, 2.5, 0.1, 1e300, 5e-324, 1e15, 123456789012345678.0, 1e-7, 1 / 3]
 
@@ -100,7 +112,9 @@ class Odd:
         return Const(self.pick([1, -1]) * self.pick(NUMBERS))
 
     def name(self, scope: tuple[str, ...]) -> Term:
-        return Name(self.pick(WORDS + ODD), self.pick([None, None, 1, 12]), self.pick([True, False]))
+        return Name(
+            self.pick(WORDS + ODD), self.pick([None, None, 1, 12]), self.pick([True, False])
+        )
 
     def time(self, scope: tuple[str, ...]) -> Term:
         """A step used as a number; those with neither base nor time are numbers already."""
@@ -112,8 +126,8 @@ class Odd:
         if kind < 0.2:
             return Step(None, 0, float(self.pick([1, -1]) * self.pick(NUMBERS)))
         if kind < 0.4:
-            return Step(None, self.pick([0, 5, 10**9]))
-        return Step(self.pick([*scope, *scope, END, NOW]), self.pick([0, 0, 1, -2, 10**9]))
+            return Step(None, self.pick([0, 5, 10**8]))
+        return Step(self.pick([*scope, *scope, END, NOW]), self.pick([0, 0, 1, -2, 10**8]))
 
     def reading(self, depth: int, scope: tuple[str, ...]) -> Term:
         series = self.term(depth - 1, scope)

@@ -1,0 +1,94 @@
+"""What stands around a place in a formula: bound variables, their ranges, the meaning of `now`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from constraints.errors import FormulaError
+from constraints.nodes import Node
+from constraints.signals import Layout
+from constraints.terms import END, NOW, Const, Step, Term
+
+START = Step(None, 0)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What stands around a place: bound variables, their ranges, and the meaning of `now`."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)  # as written -> as renamed
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    pixels: frozenset[str] = frozenset()  # renamed variables that are pixels
+    here: Step = START  # what windows are relative to
+    now: Step | None = None  # where a bare series is read; None: nowhere
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Times:
+    """Steps of a layout's grid, and what to do outside it (`end`, see `resolve`)."""
+
+    layout: Layout
+    end: str | None
+
+    def step(self, node: Step, scope: Scope) -> Step:
+        """A step in terms of renamed variables and step 0."""
+        if node.time is not None:
+            return Step(None, self.layout.step_at(node.time))
+        if node.base is None:
+            return node
+        if node.base == END:
+            if not self.layout.steps:
+                raise FormulaError("these signals have no time grid, so no last step")
+            return Step(None, self.layout.steps - 1 + node.offset)
+        if node.base == NOW:
+            return scope.here.shifted(node.offset)
+        if node.base not in scope.variables:
+            raise FormulaError(
+                f"the time variable {node.base} is not bound: write forall {node.base}: ... or "
+                f"exists {node.base}: ..."
+            )
+        return Step(scope.variables[node.base], node.offset)
+
+    def number(self, node: Step, scope: Scope) -> Term:
+        """A step used as a number."""
+        step = self.step(node, scope)
+        if step.base in scope.pixels:
+            raise FormulaError(f"{node} is a pixel and has no number")
+        return Const(step.offset) if step.base is None else step
+
+    def range(self, step: Step, scope: Scope) -> tuple[int, int]:
+        low, high = scope.ranges.get(step.base or "", (0, 0))
+        return low + step.offset, high + step.offset
+
+    def window(
+        self, first: Step, last: Step, scope: Scope, what: str, *, clip: bool
+    ) -> tuple[int, int]:
+        """The range of a variable over a window, which must not be empty from the outset."""
+        if first.base == last.base and last.offset < first.offset:
+            raise FormulaError(f"{what}: the window [{first}, {last}] is empty")
+        low, high = self.range(first, scope)[0], self.range(last, scope)[1]
+        if clip and self.end == "clip":
+            low, high = max(low, 0), min(high, self.layout.steps - 1)
+        if high < low:
+            raise FormulaError(f"{what}: the window [{first}, {last}] is empty on this grid")
+        return low, high
+
+    def inside(self, step: Step, series: Node, scope: Scope) -> Step:
+        """The step, if it stays on the grid or the formula says what to do where it does not."""
+        low, high = self.range(step, scope)
+        last = self.layout.steps - 1
+        if self.end in ("weak", "strong") or 0 <= low <= high <= last:
+            return step
+        reached = high if high > last else low
+        side = f"past the last step, {last}" if high > last else "before the first step, 0"
+        if step.base is None:
+            raise FormulaError(
+                f"{series}({reached}) is {side}; the steps are 0..{last}, the last is called `end`"
+            )
+        raise FormulaError(
+            f"{series} is read at step {reached}, {side}; shorten the window (`end` is the last "
+            'step), or say what to do there: end="clip" (only steps that exist), "weak" (outside '
+            'counts as met) or "strong" (as not met)'
+        )

@@ -1,0 +1,54 @@
+"""Questions about syntax: what lies below a node, how a variable is used, what is an image."""
+
+from __future__ import annotations
+
+from constraints import formula as f
+from constraints.nodes import Node
+from constraints.scope import START
+from constraints.signals import Layout
+from constraints.terms import END, Aggregate, Apply, At, Count, Name, Step, Term
+
+
+def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
+    """The window, which is the whole grid where none is given."""
+    if node.first is None or node.last is None:
+        return START, Step(END)
+    return node.first, node.last
+
+
+def descend(node: Node) -> list[Node]:
+    """The node and everything below it."""
+    return [node, *(below for child in node.children() for below in descend(child))]
+
+
+def indexes(body: Node, variable: str) -> bool:
+    """Whether the variable is a time there: something is read at it or a window depends on it."""
+    for node in descend(body):
+        bounds: tuple[Step | None, ...] = ()
+        if isinstance(node, At):
+            bounds = (node.step,)
+        elif isinstance(node, (f.Quantifier, Aggregate, Count)):
+            bounds = (node.first, node.last)
+        if any(bound is not None and bound.base == variable for bound in bounds):
+            return True
+    return False
+
+
+def is_image(body: Term, layout: Layout) -> bool:
+    """Whether a term is made of images, so that an aggregate of it runs over pixels."""
+    if isinstance(body, Name):
+        signal = layout.find(body.name)
+        return signal is not None and signal.kind == "image"
+    if isinstance(body, Apply):
+        function = layout.functions.get(body.function)
+        if function is not None:
+            return function.returns == "image"
+        return any(is_image(argument, layout) for argument in body.arguments)
+    return False
+
+
+def reads_image(body: Node, variable: str, layout: Layout) -> bool:
+    return any(
+        isinstance(node, At) and node.step.base == variable and is_image(node.series, layout)
+        for node in descend(body)
+    )
