@@ -20,12 +20,14 @@ from constraints import formula as f
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.frames import Frame
-from constraints.lowered import Moving, free
+from constraints.lowered import Moving
 from constraints.nodes import Node
 from constraints.program import Program, compile
 from constraints.semantics import Boolean, Robustness
 from constraints.signals import Layout
 from constraints.terms import Aggregate, At, Count
+from constraints.values import free
+from constraints.values import free
 
 NUMBERS = 2_000_000  # of a batch looked at together, where no chunk is given
 HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")

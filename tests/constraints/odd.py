@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from constraints import formula as f
+from constraints.errors import FormulaError
 from constraints.terms import (
     AGGREGATES,
     END,
@@ -167,4 +168,8 @@ class Odd:
 
 
 def odd_formula(random: Random, depth: int = 4) -> f.Formula:
-    return Odd(random).formula(random.randint(1, depth))
+    while True:
+        try:
+            return Odd(random).formula(random.randint(1, depth))
+        except FormulaError:  # a step plus 1e15 is beyond any grid
+            continue
