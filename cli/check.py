@@ -61,6 +61,8 @@ def command(
         from simulators.storage import SUFFIXES, check_target
 
         target = check_target(out, force, SUFFIXES if hasattr(source, "sizes") else files.TABLES)
+        if target.suffix.lower() == ".parquet":
+            files.check_parquet()
 
     from surrogate import labels
 

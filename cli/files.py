@@ -8,8 +8,11 @@ import shlex
 import sys
 import warnings
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from simulators.errors import InputError
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TABLES = (".csv", ".tsv", ".parquet")
+GRIDS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".zarr", "")
 DELIMITERS = ",;\t"
 LONGEST = 1_000_000  # characters in a file of rules, or in the header of a table
 
@@ -27,6 +31,11 @@ def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
     place = Path(path)
     name = place.name.lower()
     if not name.endswith((*TABLES, ".csv.gz")):
+        if place.is_file() and place.suffix.lower() not in GRIDS:
+            raise InputError(
+                f"cannot read {path!r}: trajectories end in .nc or .zarr, tables in .csv, .csv.gz, "
+                ".tsv or .parquet"
+            )
         return open_trajectories(path)
     if not place.is_file():
         raise InputError(f"there is no file {path!r}")
@@ -54,6 +63,9 @@ def open_trajectories(path: str) -> xr.Dataset:
         data = xr.open_zarr(place) if place.is_dir() else xr.open_dataset(place, engine="netcdf4")
     except Exception as problem:
         raise InputError(f"cannot read {path!r} as trajectories: {problem}") from None
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.call_on_close(data.close)
     if "time" not in data.coords or not {"sample", "time"} <= set(data.dims):
         raise InputError(f"{path!r} holds no trajectories: it has no dimensions (sample, time)")
     if 0 in data.sizes.values():
@@ -84,10 +96,14 @@ def _csv(place: Path) -> pd.DataFrame:
 def _parquet(place: Path) -> pd.DataFrame:
     import pandas as pd
 
-    try:
-        return pd.read_parquet(place)
-    except ImportError:
-        raise InputError("Parquet needs a package: pip install pyarrow; or use CSV") from None
+    check_parquet()
+    return pd.read_parquet(place)
+
+
+def check_parquet() -> None:
+    """Refuse a format that cannot be read or written here."""
+    if find_spec("pyarrow") is None:
+        raise InputError("Parquet needs a package: pip install pyarrow; or use CSV")
 
 
 def write_dataset(data: xr.Dataset | pd.DataFrame, target: Path) -> None:

@@ -27,7 +27,6 @@ from constraints.semantics import Boolean, Robustness
 from constraints.signals import Layout
 from constraints.terms import Aggregate, At, Count
 from constraints.values import free
-from constraints.values import free
 
 NUMBERS = 2_000_000  # of a batch looked at together, where no chunk is given
 HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")

@@ -83,7 +83,7 @@ def test_check_end_to_end(script: Run, here: Path) -> None:
         assert labelled.satisfied.dtype == bool
         assert labelled["rule"].values.tolist() == [LAW, "max(I) <= 40"]
         np.testing.assert_array_equal(labelled.rule_robustness[:, 1], 40 - data.I.max("time"))
-        xr.testing.assert_equal(labelled[["S", "I", "R"]].drop_vars("rule"), data)
+        xr.testing.assert_equal(labelled[["S", "I", "R"]], data)
         assert labelled.S.dtype == data.S.dtype
         first, second = labelled.attrs["history"].split("\n")
         assert first == data.attrs["history"]
@@ -165,20 +165,19 @@ def test_rules_from_a_file(here: Path) -> None:
 
 
 def test_people_at_a_terminal_get_a_drawn_table(here: Path) -> None:
-    rules = ("--where", "always(I <= 40)", "--where", '"S"(0) in {[red], 5}'.replace("[red]", "3"))
+    rules = ("--where", "always[0,9](I <= 40)", "--where", "S(0) >= 1")
     done = check("t.nc", *rules, FORCE_COLOR="1", COLUMNS="120")
-    for part in ("always(I <= 40)", "worst", "satisfied", "─"):
+    for part in ("always[0,9](I <= 40)", "worst", "satisfied", "─"):
         assert part in done.stdout
 
 
 def test_the_end_of_the_grid(here: Path) -> None:
-    rule = ("t.nc", "--where", "forall t: eventually[0,5](I <= 40)", "--json")
     assert "past the last step" in refused("t.nc", "--where", "always[20,40](I <= 40)")
     for end in ("clip", "weak", "strong"):
         done = check("t.nc", "--where", "always[20,40](I <= 40)", "--end", end, "--json")
         share = json.loads(done.stdout)["rows"][0]["satisfied"]
         assert (share == 0) == (end == "strong")
-    assert "'later' is not one of" in refused(*rule, "--end", "later")
+    assert "'later' is not one of" in refused("t.nc", "--where", "true", "--end", "later")
 
 
 def test_zarr(here: Path) -> None:
@@ -220,7 +219,6 @@ def test_tables(here: Path) -> None:
 
 
 def test_parquet_says_what_it_needs(here: Path) -> None:
-    pytest.importorskip("pandas")
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -246,10 +244,10 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("t.nc", "--where", ""), "the formula is empty"),
         (("t.nc", "--where", "forall t: J(t) <= 3"), "unknown signal 'J'"),
         (("t.nc", "--where", "I <= 3"), "does not say when"),
-        (("t.nc", "--where", "I(3)"), "is a number; compare it"),
+        (("t.nc", "--where", "I(3)"), "compare it with something"),
         (("t.nc", "--where", "true", "--where", "J(0) = 1"), "in the rule J(0) = 1"),
         (("t.nc", "--where", "log(I(0) - 200) <= 3"), "not a number"),
-        (("t.nc", "--bridge", "J3=2"), "--bridge: unknown signal 'J3'"),
+        (("t.nc", "--bridge", "J3=2"), "--bridge: unknown signal 'J'"),
         (("t.nc", "--bridge", "S25"), "--bridge: "),
         (("t.nc", "--bridge", "S250=3"), "past the last step"),
         (("wine.csv", "--where", "quallity >= 3"), "did you mean 'quality'"),
@@ -278,7 +276,7 @@ def test_wrong_words(here: Path, words: tuple[str, ...], says: str) -> None:
         ("a.csv.gz", b"x,y\n1,2\n", "cannot read 'a.csv.gz' as a table"),
         ("a.csv", b"x,y\n1,2\n1,\n", "y has missing values in 1 of 2 samples, first at sample 1"),
         ("a.nc", b"x", "cannot read 'a.nc' as trajectories"),
-        ("a.txt", b"x", "neither a netCDF file"),
+        ("a.txt", b"x", "trajectories end in .nc or .zarr"),
     ],
 )
 def test_files_that_cannot_be_judged(here: Path, name: str, content: bytes, says: str) -> None:
@@ -299,16 +297,12 @@ def test_trajectories_with_gaps_and_foreign_descriptions(here: Path) -> None:
         assert "does not describe the network" in refused("foreign.nc", "--consistency")
         check("foreign.nc", "--where", "max(I) <= 40")
     data.assign_attrs(surrogate_config='{"network": {"species": 3}}').to_netcdf("odd.nc")
-    assert "species of a network" in refused("odd.nc", "--consistency")
+    assert "species is a mapping" in refused("odd.nc", "--consistency")
 
 
 def test_a_damaged_file_is_told(here: Path) -> None:
     damaged = bytearray((here / "t.nc").read_bytes())
-    with xr.open_dataset("t.nc") as data:
-        counts = bytes(data.S.values[0])
-    assert counts  # stored compressed: zero the second half of the file instead
     middle = len(damaged) // 2
     damaged[middle:] = bytes(len(damaged) - middle)
     (here / "t.nc").write_bytes(damaged)
-    said = refused("t.nc", "--where", "max(I) <= 40")
-    assert "cannot read 't.nc'" in said
+    assert "cannot read 't.nc'" in refused("t.nc", "--where", "max(I) <= 40")

@@ -49,7 +49,7 @@ def garbled(random: Random) -> str:
         return "".join(random.choices(letters + NASTY + list("xSt(1)[]{}<=:,@ "), k=12))
     if kind < 0.5:
         return random.choice([" ", ""]).join(random.choices(TOKENS, k=random.randint(1, 12)))
-    if kind < 0.55:
+    if kind < 0.51:
         left, right = random.choice(
             [("(", ")"), ("not ", ""), ("f(", ",1)"), ("-", ""), ("[", "]")]
         )

@@ -112,7 +112,7 @@ def test_a_total_may_differ_between_trajectories() -> None:
         (lambda: conserved_total([], 3), "a total needs names"),
         (lambda: conserved_total({"S": 0}, 3), "weights other than 0"),
         (lambda: conserved_total(["S", "S"], 3), "stands twice"),
-        (lambda: conserved_total({"S": "x"}, 3), "the weight of S is a number, not 'x'"),  # type: ignore[dict-item]
+        (lambda: conserved_total({"S": "x"}, 3), "the weight of S is a number, not 'x'"),
         (lambda: conserved_total("S", math.nan), "nan"),
         (lambda: conserved_total("S", None), "None"),  # type: ignore[arg-type]
         (lambda: bounds("S"), "give S a low bound, a high one or both"),
@@ -242,11 +242,19 @@ def test_planted_violations_are_caught(species: str, values: list[int], caught: 
 
 # --- starts ---------------------------------------------------------------------------------------
 
-PAIRS = ReactionNetwork(  # A + B + C and A + B + 2 D are conserved: they share A and B
+PAIRS = ReactionNetwork(  # two laws share species: A + B, the head count, and A - D
     "pairs",
-    {"A": "N/2", "B": "N/2", "C": 0, "D": "2*m + 1"},
+    {"A": "N - 4", "B": 4, "C": "2*m + 1", "D": 9},
     {"N": 20, "m": 3, "k": 1},
-    [Reaction("swap", "A -> B", "k"), Reaction("back", "B -> A", "k")],
+    [Reaction("bind", "A + D -> B", "k"), Reaction("part", "B -> A + D", "k")],
+    population="N",
+)
+SPREAD = ReactionNetwork(  # a uniform start, and no parameter that says of how many
+    "spread",
+    {"A": "m + 4", "B": 4, "C": 0},
+    {"m": 3, "k": 1},
+    [Reaction("on", "A -> B", "k"), Reaction("back", "B -> A", "k"), Reaction("up", "B -> C", "k")],
+    start="uniform",
 )
 DIMERS = ReactionNetwork(
     "dimers",
@@ -256,7 +264,7 @@ DIMERS = ReactionNetwork(
 )
 
 
-@pytest.mark.parametrize("network", [models.sir(), models.esirs(), PAIRS, DIMERS])
+@pytest.mark.parametrize("network", [models.sir(), models.esirs(), PAIRS, SPREAD, DIMERS])
 @pytest.mark.parametrize(
     "how",
     [
@@ -304,6 +312,14 @@ def test_only_totals_that_are_fixed_bound_a_species() -> None:
     totals = [rule for rule in from_network(config) if " = " in rule or "constant" in rule]
     assert totals == ["A - B is constant", "A + AB = 9"]
     assert limits(config) == {"A": (0, 9), "B": (0, math.inf), "AB": (0, 9)}
+    enzyme = ReactionNetwork(
+        "enzyme",
+        {"E": 5, "S": 100, "ES": 0, "P": 0},
+        {"k": 1},
+        [Reaction("bind", "E + S -> ES", "k"), Reaction("make", "ES -> E + P", "k")],
+    )
+    highest = {name: high for name, (_, high) in limits(describe(enzyme)).items()}
+    assert highest == {"E": 5, "S": 100, "ES": 5, "P": 100}
     config = describe(models.esirs(), parameters={"N": (50, 60)})
     assert "S + I + R is constant" in from_network(config)
     assert set(limits(config).values()) == {(0, math.inf)}
@@ -384,6 +400,7 @@ def walk(network: ReactionNetwork, chance: np.random.Generator, reset: bool) -> 
         ("k*X + k*X^2", True, True),
         ("k*X + k*Y", True, False),
         ("k*X^n", True, False),  # n may be 0
+        ("k*X^0", True, False),
         ("2*X", False, True),
         ("k*share", True, False),  # what a rule stands for is not looked up
         ("piecewise(k, Y > 2, 0)*X", True, False),  # beyond this language
@@ -413,8 +430,11 @@ def test_what_events_set_has_no_course_and_no_total() -> None:
     network = ReactionNetwork(
         "sir", sir.species, sir.parameters, sir.reactions, events=events, population=None
     )
-    found = list(from_network(describe(network)))
+    config = describe(network)
+    found = list(from_network(config))
     assert found == ["S >= 0", "I >= 0", "R >= 0", "I stays 0", "R never falls"]
+    claimed = {**config, "conservation_laws": [{"S": 1, "I": 1, "R": 1}]}  # by the reactions alone
+    assert list(from_network(claimed)) == found
 
 
 # --- descriptions that are incomplete, or none ----------------------------------------------------
@@ -507,9 +527,10 @@ def test_malformed_descriptions_are_refused(change: dict[str, Any], message: str
 
 
 def test_text_is_not_a_description() -> None:
-    for wrong in (SIR, None, 3, [{}]):
+    nothing: list[Any] = [SIR, None, 3, [{}]]
+    for wrong in nothing:
         with pytest.raises(FormulaError, match="give the parsed JSON"):
-            from_network(wrong)  # type: ignore[arg-type]
+            from_network(wrong)
 
 
 scalars = st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.integers()
