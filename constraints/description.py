@@ -25,6 +25,7 @@ _NETWORK |= {"population", "start", "until", "steps", "time_unit"}
 _REACTION = {"name", "equation", "rate", "mass_action"}
 _EVENT = {"name", "trigger", "assignments", "initially", "priority", "persistent"}
 _EVENT |= {"values_at_trigger"}
+MOST_ROUNDS = 10  # of deriving bounds from each other
 _WORD = re.compile(r"[^\W\d]\w*")
 _TERM = re.compile(r"([0-9]{1,9})?\s*\*?\s*([^\W\d]\w*)")
 
@@ -73,15 +74,22 @@ class Process:
 
     @cached_property
     def limits(self) -> dict[str, tuple[float, float]]:
-        """The lowest and highest value of each species; laws without negative weights cap it."""
+        """The lowest and highest value of each species.
+
+        Σ w_i x_i = total with x >= 0: where w_i > 0, w_i x_i <= total + Σ |w_j| x_j over w_j < 0.
+        """
         if not self.discrete:
             return dict.fromkeys(self.species, (-math.inf, math.inf))
         highest = dict.fromkeys(self.species, math.inf)
-        for law in self.conserved:
-            total = self.total(law)
-            if total is not None and total >= 0 and min(law.values()) > 0:
-                for name, weight in law.items():
-                    highest[name] = min(highest[name], float(total // weight))
+        totals = [(law, total) for law in self.conserved if (total := self.total(law)) is not None]
+        for _ in range(min(len(totals), MOST_ROUNDS)):  # what one law bounds, the next may use
+            for law, total in totals:
+                for sign in (1, -1):
+                    signed = {name: sign * weight for name, weight in law.items()}
+                    most = sign * total - sum(w * highest[k] for k, w in signed.items() if w < 0)
+                    for name, weight in signed.items():
+                        if weight > 0 and 0 <= most < math.inf:
+                            highest[name] = min(highest[name], float(most // weight))
         return {name: (0.0, high) for name, high in highest.items()}
 
     @cached_property

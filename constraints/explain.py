@@ -29,6 +29,7 @@ from constraints.terms import Aggregate, At, Count
 from constraints.values import free
 
 NUMBERS = 2_000_000  # of a batch looked at together, where no chunk is given
+LAID_OUT = 50_000_000  # of these, what windows within windows may spread out to
 HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")
 WIDEST = 72  # characters of a rule in a plain table
 _FAR = 1e30  # stands for an infinite margin in a mean
@@ -106,7 +107,7 @@ def explain(
     if len(set(sizes.values())) > 1:
         raise DataError(f"the signals differ in their number of samples: {sizes}")
     samples = next(iter(sizes.values()), 0)
-    size = chunk_size(layout, found.needed) if chunk is None else chunk
+    size = chunk_size(found.programs) if chunk is None else chunk
     if size < 1:
         raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
     for start in range(0, samples, size):
@@ -114,10 +115,20 @@ def explain(
     return found.explanation()
 
 
-def chunk_size(layout: Layout, names: set[str]) -> int:
-    """A number of samples whose signals `names` are looked at together in bounded memory."""
+def chunk_size(programs: Sequence[Program]) -> int:
+    """A number of samples that the programs judge together in bounded memory."""
+    layout = programs[0].layout
+    names = set[str]().union(*(program.needed for program in programs))
     size = layout.instances * sum(each.size for each in layout.signals if each.name in names)
-    return max(1, NUMBERS // max(1, size))
+    nesting = max(_nesting(program.lowered) for program in programs)
+    spread = math.prod([max(1, layout.steps)] * nesting)
+    return max(1, min(NUMBERS // max(1, size), LAID_OUT // spread))
+
+
+def _nesting(node: Node) -> int:
+    """How many windows lie inside one another: at worst each is an axis of its own."""
+    own = isinstance(node, (f.Quantifier, Moving, Aggregate, Count))
+    return own + max((_nesting(child) for child in node.children()), default=0)
 
 
 class Explainer:
@@ -128,6 +139,7 @@ class Explainer:
     ) -> None:
         parts = _parts(formula, 0) if isinstance(formula, f.Formula) else _rules(formula)
         self.parts = [_Part(text, depth, compile(each, layout, end)) for each, text, depth in parts]
+        self.programs = [part.program for part in self.parts]
         self.needed = set[str]().union(*(part.program.needed for part in self.parts))
         self.samples = 0
 
@@ -264,7 +276,7 @@ def _readings(node: Node) -> Iterable[int | None]:
 
 def _median(x: Tensor) -> float:
     """The middle value, or the mean of the two in the middle."""
-    low, high = (float(x.kthvalue(k).values) for k in ((len(x) + 1) // 2, len(x) // 2 + 1))
+    low, high = (float(x.kthvalue(k).values) for k in ((len(x) + 1) // 2, (len(x) + 1) // 2))
     return low if low == high else (low + high) / 2
 
 

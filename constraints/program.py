@@ -97,6 +97,8 @@ class Program:
 
     def read(self, data: Mapping[str, Any] | Tensor) -> tuple[int, dict[str, Tensor]]:
         """The batch size and the signals the formula needs, checked."""
+        if not isinstance(data, Mapping) and hasattr(data, "__array__"):
+            data = torch.as_tensor(data)
         signals = self.layout.split(data) if isinstance(data, Tensor) else data
         tensors = self.layout.check(signals, self.needed)
         some = tensors or signals

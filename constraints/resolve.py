@@ -181,9 +181,14 @@ class _Resolver:
             case Aggregate() | Count():
                 return self.aggregate(node, scope)
             case Apply(function, arguments) if function in SERIES:
+                if scope.now is None:
+                    raise FormulaError(
+                        f"{node} does not say when: write {node}(5), forall t: {node}(t) ..., "
+                        f"always({node} ...) or max({node})"
+                    )
                 return self.at(node, Step(NOW), scope)
             case Apply("max" | "min" as kind, (body, Name(region))) if (
-                region in self.layout.regions and region not in self.layout.names
+                is_image(body, self.layout) and region not in self.layout.names
             ):
                 return self.aggregate(Aggregate(kind, body, region=region), scope)
             case Apply(function, arguments):
@@ -195,7 +200,9 @@ class _Resolver:
     def name(self, node: Name, scope: Scope) -> Term:
         """A name on its own: a column, a parameter, a series read now, or `S25`."""
         signal = self.layout.find(node.name)
-        if signal is None and node.instance is None:
+        if signal is None and node.instance is not None:
+            return self.owned(node)  # which refuses
+        if signal is None:
             if node.name in self.layout.parameters:
                 return Const(float(self.layout.parameters[node.name]))
             if node.name != "time" or not self.layout.times:
@@ -232,7 +239,8 @@ class _Resolver:
             shown = " or ".join(f"{name}({when})" for name, when in readings)
             raise FormulaError(f"{word} is ambiguous: write {shown}")
         if not readings:
-            raise unknown("signal", word, [*self.layout.names, *self.layout.parameters])
+            known = [*self.layout.names, *self.layout.parameters]
+            raise unknown("signal, parameter or category", word, known)
         return Name(readings[0][0]), readings[0][1]
 
     def owned(self, node: Name) -> Name:
@@ -247,13 +255,16 @@ class _Resolver:
                 )
             return Name(node.name)
         if node.instance > count:
-            raise FormulaError(f"{node}: there are {count} instance(s), numbered from 1")
+            legal = f"write {node.name}[1] to [{count}]" if count > 1 else f"write {node.name}"
+            raise FormulaError(f"{node}: there is no such instance; {legal}")
         return Name(node.name, node.instance if count > 1 else None)
 
     def at(self, series: Term, when: Step, scope: Scope) -> Term:
         """`series` read at a step; an expression of series is read at it throughout."""
         if isinstance(series, Name):
             return self.read(series, when, scope)
+        if isinstance(series, (At, Aggregate, Count)):
+            raise FormulaError(f"{series} is one number; it cannot be read at {when}")
         pixel = scope.variables.get(when.base or "") in scope.pixels
         if isinstance(series, Apply) and series.function in self.layout.functions:
             function = self.layout.functions[series.function]
@@ -282,9 +293,11 @@ class _Resolver:
         signal = self.layout.find(node.name)
         if signal is None and node.name in self.layout.functions:
             return self.call(Apply(node.name, (when,)), scope)
-        if signal is None and node.name not in ("time",):
+        if signal is None and node.name in self.layout.parameters:
+            raise FormulaError(f"{node} is a parameter, one number; write {node} without a step")
+        if signal is None and node.name != "time":
             known = [*self.layout.names, *self.layout.functions]
-            raise unknown("signal", node.name, known)
+            raise unknown("signal or function", node.name, known)
         if signal is None or signal.kind == "series":
             if signal is None and not self.layout.times:
                 raise FormulaError("these signals have no time grid")
@@ -379,4 +392,11 @@ class _Resolver:
 
     def varies(self, body: Node, node: Node) -> None:
         if not any(isinstance(each, Step) and each.base == NOW for each in descend(body)):
-            raise FormulaError(f"{node}: {body} does not change with time")
+            hint = ""
+            if (
+                isinstance(node, Aggregate)
+                and node.kind in ("max", "min")
+                and node.first is not None
+            ):
+                hint = f"; of several numbers it is written {node.kind}({body}, +{node.first}, ...)"
+            raise FormulaError(f"{node}: {body} does not change with time{hint}")

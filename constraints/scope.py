@@ -40,7 +40,10 @@ class Times:
             return node
         if node.base == END:
             if not self.layout.steps:
-                raise FormulaError("these signals have no time grid, so no last step")
+                raise FormulaError(
+                    "these signals have no time grid: leave out always, forall t, `end` and the "
+                    "like, as in age >= 40"
+                )
             return Step(None, self.layout.steps - 1 + node.offset)
         if node.base == NOW:
             return scope.here.shifted(node.offset)
@@ -67,7 +70,9 @@ class Times:
     ) -> tuple[int, int]:
         """The range of a variable over a window, which must not be empty from the outset."""
         if first.base == last.base and last.offset < first.offset:
-            raise FormulaError(f"{what}: the window [{first}, {last}] is empty")
+            raise FormulaError(
+                f"{what}: the window [{first}, {last}] is empty; it runs upwards: [{last}, {first}]"
+            )
         low, high = self.range(first, scope)[0], self.range(last, scope)[1]
         if clip and self.end == "clip":
             low, high = max(low, 0), min(high, self.layout.steps - 1)
@@ -87,8 +92,11 @@ class Times:
             raise FormulaError(
                 f"{series}({reached}) is {side}; the steps are 0..{last}, the last is called `end`"
             )
+        advice = 'end="weak" (outside counts as met) or "strong" (as not met)'
+        if self.end is None:
+            advice = 'end="clip" (windows keep to steps that exist), "weak" (outside counts as '
+            advice += 'met) or "strong" (as not met)'
         raise FormulaError(
             f"{series} is read at step {reached}, {side}; shorten the window (`end` is the last "
-            'step), or say what to do there: end="clip" (only steps that exist), "weak" (outside '
-            'counts as met) or "strong" (as not met)'
+            f"step), or say what to do there: {advice}"
         )

@@ -9,18 +9,23 @@ use is the signals one after the other, instance by instance.
 from __future__ import annotations
 
 import math
+import operator
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from constraints.data import checked
 from constraints.errors import DataError, FormulaError, unknown
-from constraints.terms import BUILT_IN
+from constraints.terms import BUILT_IN, Name, is_variable
 
-KINDS = ("series", "column", "category", "image")
+RANKS = {"series": 1, "column": 0, "category": 1, "image": 3}  # kinds, and axes of a sample
+RETURNS = ("number", "series", "image")
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,17 @@ class Signal:
     categories: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown("kind of signal", self.kind, KINDS)
+        Name(self.name)  # it must be one that a formula can write
+        if self.kind not in RANKS:
+            raise unknown("kind of signal", self.kind, RANKS)
+        if len(self.shape) != RANKS[self.kind] or any(size < 1 for size in self.shape):
+            raise FormulaError(f"{self.name}: {self.shape} is not the shape of a {self.kind}")
         if not self.low <= self.high:
             raise FormulaError(f"{self.name}: the bounds [{self.low}, {self.high}] are empty")
+        if self.kind == "category" and self.shape != (len(set(self.categories)),):
+            raise FormulaError(
+                f"{self.name}: shape {self.shape} for the categories {', '.join(self.categories)}"
+            )
 
     @property
     def size(self) -> int:
@@ -64,8 +76,14 @@ class Function:
     whole: bool = False
     returns: str = "number"
 
+    def __post_init__(self) -> None:
+        if not callable(self.call) or self.arity < 1:
+            raise FormulaError("a function is something to call, with one argument or more")
+        if self.returns not in RETURNS:
+            raise unknown("kind of result", self.returns, RETURNS)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Signals, their grid, and what else a formula may name."""
 
@@ -77,23 +95,47 @@ class Layout:
     instances: int = 1
 
     def __post_init__(self) -> None:
-        names = [signal.name for signal in self.signals]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise FormulaError(f"signals need names of their own; given twice: {sorted(twice)}")
+        names = self.names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice or not names:
+            raise FormulaError(
+                f"signals need names of their own; given twice: {', '.join(twice)}"
+                if twice
+                else "a layout needs at least one signal"
+            )
+        for at, (a, b) in enumerate(zip((-math.inf, *self.times), self.times, strict=False)):
+            if not (math.isfinite(b) and a < b):
+                raise FormulaError(f"the times of a grid are finite and increase: {b} at step {at}")
         for signal in self.signals:
-            if signal.kind == "series" and signal.shape != (len(self.times),):
+            if signal.kind == "series" and signal.shape != (self.steps,):
                 raise FormulaError(
                     f"the series {signal.name} has shape {signal.shape} on a grid of "
-                    f"{len(self.times)} times"
+                    f"{self.steps} times"
                 )
-        if any(b <= a for a, b in zip(self.times, self.times[1:], strict=False)):
-            raise FormulaError("the times of a grid must increase")
-        reserved = set(self.functions) & set(BUILT_IN)
-        if reserved:
-            raise FormulaError(f"{sorted(reserved)} are functions of the language; rename yours")
+        if not (isinstance(self.instances, int) and self.instances >= 1):
+            raise FormulaError(f"there is at least one instance, not {self.instances}")
         for name in ("parameters", "functions", "regions"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        self._check_names()
+
+    def _check_names(self) -> None:
+        for name in {*self.parameters, *self.functions} & set(self.names):
+            raise FormulaError(
+                f"{name} is a signal already; give the parameter or function another"
+            )
+        for name in self.functions:
+            if name in BUILT_IN or not is_variable(name):
+                raise FormulaError(f"{name!r} cannot name a function: the language has it already")
+        for name, value in self.parameters.items():
+            if not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise FormulaError(f"the parameter {name} is a finite number, not {value!r}")
+        sizes = {signal.shape[1:] for signal in self.signals if signal.kind == "image"}
+        for name, mask in self.regions.items():
+            if tuple(mask.shape) not in sizes or not bool(mask.any()):
+                raise FormulaError(
+                    f"the region {name} of shape {tuple(mask.shape)} is not a mask with pixels of "
+                    f"an image (H, W) of {sorted(sizes)}"
+                )
 
     @classmethod
     def series(
@@ -108,7 +150,11 @@ class Layout:
     ) -> Layout:
         """Series of the same kind on one grid: a number of steps, or the times themselves."""
         words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
-        grid = tuple(float(t) for t in (range(times) if isinstance(times, int) else times))
+        if hasattr(times, "__index__"):
+            times = range(operator.index(times))
+        if isinstance(times, (float, str)) or len(times) == 0:
+            raise FormulaError(f"{times!r} is neither a number of steps >= 1 nor a list of times")
+        grid = tuple(float(t) for t in times)
         shape = (len(grid),)
         made = tuple(Signal(word, "series", shape, integer, low, high) for word in words)
         return cls(made, grid, **more)
@@ -157,7 +203,7 @@ class Layout:
         """A flat sample (B, D) as its signals, views where possible."""
         if flat.ndim != 2 or flat.shape[1] != self.size:
             raise DataError(f"flat samples have shape (B, {self.size}), not {tuple(flat.shape)}")
-        parts = flat.reshape(len(flat), self.instances, -1)
+        parts = flat.reshape(len(flat), self.instances, self.size // self.instances)
         found, start = {}, 0
         for signal in self.signals:
             part = parts[:, :, start : start + signal.size]
@@ -169,7 +215,7 @@ class Layout:
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """The signals as flat samples (B, D); the inverse of `split`."""
         ready = self.check(tensors)
-        batch = len(next(iter(ready.values())))
+        batch = len(ready[self.names[0]])
         parts = [ready[signal.name].reshape(batch, self.instances, -1) for signal in self.signals]
         return torch.cat(parts, 2).reshape(batch, -1)
 
@@ -177,67 +223,17 @@ class Layout:
         """The step whose model time is `time`; off the grid, the error shows its neighbours."""
         if not self.times:
             raise FormulaError(f"@{time:g}: these signals have no time grid")
-        near = min(range(self.steps), key=lambda i: abs(self.times[i] - time))
-        spacing = (self.times[-1] - self.times[0]) / max(self.steps - 1, 1) or 1.0
-        if abs(self.times[near] - time) <= 1e-6 * spacing:
+        after = min(bisect_left(self.times, time), self.steps - 1)
+        near = min((max(after - 1, 0), after), key=lambda i: abs(self.times[i] - time))
+        close = slice(max(near - 1, 0), near + 2)
+        gaps = [b - a for a, b in pairwise(self.times[close])] or [1.0]
+        if abs(self.times[near] - time) <= 1e-6 * min(gaps):
             return near
-        shown = self.times[max(0, near - 1) : near + 2]
-        first = max(0, near - 1)
-        around = ", ".join(f"{t:.6g} (step {first + i})" for i, t in enumerate(shown))
+        around = ", ".join(f"{self.times[i]:.6g} (step {i})" for i in range(self.steps)[close])
         raise FormulaError(f"the time {time:g} is not on the grid; nearby are {around}")
 
     def check(
         self, tensors: Mapping[str, Any], needed: set[str] | None = None
     ) -> dict[str, Tensor]:
         """The signals as floating tensors of one batch: right names and shapes, no NaN."""
-        ready: dict[str, Tensor] = {}
-        batch: int | None = None
-        for signal in self.signals:
-            if needed is not None and signal.name not in needed:
-                continue
-            if signal.name not in tensors:
-                raise DataError(f"the data have no signal {signal.name!r} (have: {list(tensors)})")
-            value = self._floating(signal, torch.as_tensor(tensors[signal.name]))
-            lead = (self.instances,) if self.instances > 1 else ()
-            if value.shape[1:] != lead + signal.shape or value.ndim == 0:
-                wanted = ", ".join(str(size) for size in ("B", *lead, *signal.shape))
-                raise DataError(
-                    f"{signal.name} has shape {tuple(value.shape)} where ({wanted}) is expected"
-                )
-            if batch is not None and len(value) != batch:
-                raise DataError(f"{signal.name} has {len(value)} samples, others have {batch}")
-            batch = len(value)
-            if not math.isfinite(value.detach().sum().item()):
-                _report(signal.name, value.detach())
-            ready[signal.name] = value
-        return ready
-
-    def _floating(self, signal: Signal, value: Tensor) -> Tensor:
-        codes = 1 + (self.instances > 1)
-        if signal.kind == "category" and value.ndim == codes:
-            index = value.long()
-            if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < signal.size:
-                raise DataError(f"{signal.name} holds codes outside 0..{signal.size - 1}")
-            return torch.nn.functional.one_hot(index, signal.size).to(torch.get_default_dtype())
-        if value.is_complex():
-            raise DataError(f"{signal.name} is complex")
-        if value.is_floating_point():
-            return value
-        small = value.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16)
-        return value.to(torch.float32 if small else torch.float64)  # both exact
-
-
-def _report(name: str, value: Tensor) -> None:
-    """Raise if the tensor holds NaN or infinities (a sum may overflow without)."""
-    bad = ~torch.isfinite(value)
-    if not bad.any():
-        return
-    kind = "NaN" if torch.isnan(value).any() else "infinite values"
-    samples = bad.reshape(len(value), -1).any(1)
-    first = bad.nonzero()[0].tolist()
-    raise DataError(
-        f"{name} holds {kind} in {int(samples.sum())} of {len(value)} samples, first at "
-        f"sample {first[0]}"
-        + (f", step {first[1]}" if len(first) == 2 else "")
-        + "; drop or repair them"
-    )
+        return checked(self, tensors, needed)

@@ -102,6 +102,6 @@ class LogOrSums(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         odds, rest = ctx.saved_tensors
-        grad = grad * rest.exp_()
+        grad = grad * rest.exp()
         spread = _spread(grad, ctx.width) if ctx.width else grad[..., None]
-        return spread * odds.exp_(), None
+        return spread * odds.exp(), None

@@ -19,7 +19,16 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import DataError, Formula, FormulaError, Layout, Signal, compile, conjunction
+from constraints import (
+    DataError,
+    Formula,
+    FormulaError,
+    Layout,
+    Program,
+    Signal,
+    compile,
+    conjunction,
+)
 from constraints.explain import Explainer, Explanation, chunk_size
 from constraints.rules import limits
 
@@ -255,15 +264,17 @@ def _slices(total: int, size: int) -> Iterator[slice]:
 
 
 def _batches(
-    data: Data, layout: Layout, needed: set[str], chunk: int | None, progress: Progress | None
+    data: Data, programs: Sequence[Program], chunk: int | None, progress: Progress | None
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
-    """The samples, a bounded number at a time, with the signals that are needed."""
+    """The samples, a bounded number at a time, with the signals that the programs need."""
+    layout = programs[0].layout
     if not layout.signals:
         raise DataError("the data have no signals to judge: neither series nor columns")
     if chunk is not None and chunk < 1:
         raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
+    needed = set[str]().union(*(program.needed for program in programs))
     used = needed or {layout.signals[0].name}  # a formula about nothing still has a batch
-    for rows in _slices(samples_of(data), chunk or chunk_size(layout, used)):
+    for rows in _slices(samples_of(data), chunk or chunk_size(programs)):
         yield rows, tensors_of(data, layout, rows, used)
         if progress is not None:
             progress(rows.stop - rows.start)
@@ -291,7 +302,7 @@ def explanation_of(
     """Why the samples satisfy or violate the rules."""
     layout = layout_of(data)
     found = Explainer(list(named(formulas).values()), layout, end)
-    for _, tensors in _batches(data, layout, found.needed, chunk, progress):
+    for _, tensors in _batches(data, found.programs, chunk, progress):
         found.add(tensors)
     return found.explanation()
 
@@ -312,11 +323,10 @@ def label(
     rules = named(formulas)
     layout = layout_of(data)
     programs = [compile(formula, layout, end) for formula in rules.values()]
-    needed = set[str]().union(*(program.needed for program in programs))
     shape = (samples_of(data), len(rules))
     verdicts, margins = np.empty(shape, bool), np.empty(shape, np.float32)
     with torch.no_grad():
-        for rows, tensors in _batches(data, layout, needed, chunk, progress):
+        for rows, tensors in _batches(data, programs, chunk, progress):
             for r, program in enumerate(programs):
                 verdicts[rows, r] = program.verdict(tensors).numpy()
                 margins[rows, r] = program.robustness(tensors).numpy()

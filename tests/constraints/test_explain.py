@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import DataError, FormulaError, Layout, compile, explain, parse
-from constraints.explain import HEADER, percent
+from constraints.explain import HEADER, chunk_size, percent
 
 GRID = Layout.series("S I", [0.5 * i for i in range(8)], integer=True, low=0, high=20)
 
@@ -138,6 +138,14 @@ def test_chunks_change_nothing(text: str, samples: int, chunk: int, seed: int) -
     data = batch(samples, seed)
     formula = parse(text)
     assert explain(formula, GRID, data, chunk=chunk) == explain(formula, GRID, data)
+
+
+def test_windows_within_windows_are_laid_out_for_fewer_samples() -> None:
+    long = Layout.series("x", 5_000)
+    texts = "always(x >= 0)", "forall t: forall u in [t, end]: x(u) >= x(t)"
+    plain, nested = (chunk_size([compile(parse(text), long)]) for text in texts)
+    assert plain == 400
+    assert nested == 2
 
 
 @settings(deadline=None, max_examples=20)

@@ -1,0 +1,391 @@
+"""What a user reads when something is wrong: the bad value, the legal ones and the remedy."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+import torch
+from torch import Tensor
+
+from constraints import DataError, FormulaError, Layout, Signal, compile, parse
+from constraints.errors import caret, unknown
+
+
+def message(text: str) -> str:
+    with pytest.raises(FormulaError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+# each case: a formula, the caret under the place, and the message, which may take several lines
+CASES = r"""
+# brackets
+
+(S(0) <= 5
+          ^
+the formula stops here; expected ) to close the ( of column 1
+
+f(x
+   ^
+the formula stops here; expected , or ) to close the ( of column 2
+
+x in {1, 2
+          ^
+the formula stops here; expected , or } to close the { of column 6
+
+# operands
+
+S(0] <= 5
+   ^
+']' is misplaced; expected , or ) to close the ( of column 2
+
+S(0) <= 5)
+         ^
+')' is misplaced; there is no bracket for it to close
+
+always[1](I <= 3)
+        ^
+']' is misplaced; expected a comma and the other end, as in [0, 5]
+
+S(0) <=
+       ^
+the formula stops here; expected a name, a number or (
+
+# signs of other languages
+
+<= 5
+^
+'<=' is misplaced; expected a name, a number or (
+
+always
+      ^
+the formula stops here; expected a window such as [0,5], a name, a number or (
+
+and x > 1
+^
+'and' is misplaced; expected a name, a number or (; a signal of that name is written "and"
+
+x > 1 5
+      ^
+'5' is misplaced; expected an operator such as +, <= or and
+
+10x <= 5
+  ^
+'x' is misplaced; a product is written with *
+
+x in 5
+     ^
+'5' is misplaced; expected a range such as [0, 5] or a set such as {1, 2}
+
+S(0) => 5
+^
+S(0) is a number where a formula is wanted; => means implies, at least is written >=
+
+S(0) =< 5
+      ^
+'<' is misplaced; at most is written <=, at least >=
+
+S(0) < = 5
+       ^
+'=' is misplaced; <= and >= are written without a space
+
+S(0) <> 5
+      ^
+'>' is misplaced; unequal is written !=
+
+x > 1 & y > 2
+      ^
+'&' is not part of the language; write and
+
+x > 1 | y > 2
+      ^
+'|' is not part of the language; write or
+
+# quantifiers and windows
+
+!(x > 1)
+^
+'!' is not part of the language; write not (or != for unequal)
+
+x > 1 AND y > 2
+      ^
+'AND' is misplaced; words are written small: and
+
+if x > 1 then y > 2
+   ^
+'x' is misplaced; if a then b is written a implies b
+
+x is 5
+  ^
+'is' is misplaced; equality is written =
+
+# steps and instances
+
+x > 1, y > 2
+     ^
+',' is misplaced; formulas are joined with and; a number has no commas inside
+
+∀t: x(t) > 1
+^
+'\u2200' (U+2200) is not part of the language; write forall
+
+name = “a”
+       ^
+'\u201c' (U+201C) is not part of the language; write "
+
+x² ≥ 1 § 2
+       ^
+'\xa7' (U+00A7) is not part of the language; names that hold such characters are written in
+quotation marks
+
+x = 'a
+    ^
+this quotation mark has no partner on its line
+
+forall t I(t) <= 20
+         ^
+'I' is misplaced; expected : before what is to hold, as in forall t: I(t) <= 20
+
+forall t, u: I(t) <= 20
+        ^
+',' is misplaced; bind one variable at a time: forall t: forall u: ...
+
+# settings and tolerances
+
+forall 3: I(3) <= 20
+       ^
+'3' is misplaced; expected a variable, as in forall t: I(t) <= 20
+
+forall end: I(end) <= 2
+       ^
+'end' is misplaced; it is a word of the language; name the variable otherwise, as in forall t:
+...
+
+forall max: x <= 2
+       ^
+max is a function; choose another variable name
+
+forall t in : x <= 2
+            ^
+':' is misplaced; expected a window such as [0, 5] or the name of a region
+
+I(t) <= 20 forall t
+           ^
+'forall' is misplaced; write forall t: ... at the start
+
+all t: I(t) <= 20
+    ^
+'t' is misplaced; write forall t: ... or exists t: ...
+
+always[10,5](I <= 2)
+       ^
+the window [10,5] is reversed; write [5,10]
+
+always[-1,5](I <= 2)
+       ^
+the window starts 1 steps ago; historically, once and since look back
+
+always[0,2.5](I <= 2)
+         ^
+the window ends a whole number of steps away or at `end`, not at 2.5
+
+# numbers and formulas
+
+always[t,5](I <= 2)
+       ^
+the window starts a whole number of steps away, not at t
+
+next[1,2](I <= 2)
+     ^
+next takes no window; use always[a,b] or once[a,b]
+
+x > 1 until y > 1 until z > 1
+                  ^
+'until' is misplaced; put one of the two into parentheses
+
+# functions of the language
+
+I(2.5) <= 3
+  ^
+step 2.5 is not a whole number; for the model time 2.5 write @2.5
+"""
+
+
+def cases() -> list[tuple[str, str, str]]:
+    blocks = [block.strip("\n").split("\n") for block in CASES.strip().split("\n\n")]
+    return [(text, mark, " ".join(says)) for text, mark, *says in (b for b in blocks if len(b) > 1)]
+
+
+@pytest.mark.parametrize(("text", "mark", "says"), cases(), ids=lambda text: text)
+def test_syntax(text: str, mark: str, says: str) -> None:
+    assert message(text) == f"{says}\n  {text}\n  {mark}"
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "# only a comment"])
+def test_an_empty_formula(text: str) -> None:
+    assert message(text) == 'the formula is empty; write one such as "forall t: I(t) <= 20"'
+
+
+def test_the_line_with_the_mistake_is_shown() -> None:
+    shown = dedent("""\
+        'y' is misplaced; lines are joined with and
+          y > 2  # why
+          ^""")
+    assert message("x > 1\n\ny > 2  # why") == shown
+
+
+def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
+    text = "x > 1 and " * 50 + "x > & and " + "x > 1 and " * 50
+    said, line, mark = message(text).split("\n")
+    assert said == "'&' is not part of the language; write and"
+    assert line[len(mark) - 1] == "&"
+    assert len(line) <= 100
+    assert line.startswith("  ...x > 1")
+
+
+def test_the_caret_stands_still_under_what_does_not_print() -> None:
+    assert str(caret("a\tb\x00c", 4, "here")) == "here\n  a b c\n      ^"
+    assert str(caret("abc", 99, "here")) == "here\n  abc\n     ^"
+
+
+def test_the_end_of_a_text_is_before_its_comment() -> None:
+    assert message("S(0) <= # five").endswith("  S(0) <= # five\n         ^")
+
+
+def test_unknown_names_the_nearest_and_the_known() -> None:
+    assert str(unknown("signal", "Infected", ["S", "infected"])) == (
+        "unknown signal 'Infected'; did you mean 'infected'? (have: S, infected)"
+    )
+    assert str(unknown("signal", "x", [])) == "unknown signal 'x' (have: none)"
+    many = [f"signal{i:02}" for i in range(50)]
+    assert str(unknown("signal", "zzz", many)).endswith("signal39, ...)")
+
+
+SERIES = Layout.series("S I R", 30, parameters={"N": 100.0})
+UNEVEN = Layout.series("S", [0, 0.5, 1, 2])
+TWINS = Layout.series("X X1", 40)
+TABLE = Layout(
+    (
+        Signal("age", "column"),
+        Signal("race", "category", (3,), categories=("White", "Black", "Asian")),
+        Signal("residual sugar", "column"),
+    )
+)
+IMAGE = Layout.image((1, 4, 4), regions={"lung": torch.ones(4, 4, dtype=torch.bool)})
+WINES = Layout.columns("alcohol price", instances=2)
+RISKY = SERIES.with_function("risk", torch.add, 2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "text", "says"),
+    [
+        # names
+        (SERIES, "forall t: s(t) <= 3", "unknown signal 's'; did you mean 'S'? (have: I, R, S"),
+        (SERIES, "S(0) <= n", "unknown signal 'n'; did you mean 'N'? (have: I, N, R, S)"),
+        (SERIES, "S <= 3", "S does not say when: write S(0), forall t: S(t) ..., always(S ...)"),
+        (TABLE, '"residual suger" <= 3', "did you mean 'residual sugar'?"),
+        (TWINS, "X10 = 3", "X10 is ambiguous: write X(10) or X1(0)"),
+        # categories
+        (TABLE, "race = white", "category of race: 'white'; did you mean 'White'?"),
+        (TABLE, 'race in {"White", "Green"}', "'Green' (have: Asian, Black, White)"),
+        (TABLE, "race <= 2", "race is a category: compare it with = or !=, or write in {...}"),
+        (TABLE, "race + 1 <= 2", "race is a category, not a number; compare it with = or != to"),
+        (TABLE, "age(0) <= 3", "age has one value a sample; write age without a step"),
+        # regions and instances
+        (IMAGE, "forall p in long: image(p) <= 3", "unknown region 'long'; did you mean 'lung'?"),
+        (IMAGE, "mean(image, long) <= 3", "unknown region 'long'; did you mean 'lung'?"),
+        (IMAGE, "image <= 3", "image is an image: say which pixels, as in forall p: image(p)"),
+        (IMAGE, "image(0) <= 3", "a pixel is a variable bound by forall or exists"),
+        (WINES, "alcohol[3] <= 3", "alcohol[3]: there are 2 instance"),
+        (WINES, "alcohol <= 3", "there are 2 instances: write alcohol[1], ..., alcohol[2]"),
+        # functions
+        (RISKY, "risc(S(0), I(0)) <= 3", "unknown function 'risc'; did you mean 'risk'?"),
+        (RISKY, "risk(S(0)) <= 3", "risk takes 2 argument(s), not 1"),
+        (SERIES, "S(1, 2) <= 3", "S(1, 2): a signal is read at one step"),
+        # times
+        (
+            UNEVEN,
+            "S@0.7 <= 3",
+            "0.7 is not on the grid; nearby are 0 (step 0), 0.5 (step 1), 1 (st",
+        ),
+        (UNEVEN, "S@5 <= 3", "the time 5 is not on the grid; nearby are 1 (step 2), 2 (step 3)"),
+        (TABLE, "age@2 <= 3", "age has one value a sample; write age without a step"),
+        (SERIES, "S(t) <= 3", "t is not bound; write forall t: ... S(t) ..."),
+        (SERIES, "forall t: S(t + 0.5) <= 3", "S(t + 0.5): a signal is read at one step"),
+        (SERIES, "S(40) <= 3", "S(40) is past the last step, 29"),
+        (SERIES, "S(-1) <= 3", "S(-1) is before the first step, 0"),
+        (SERIES, "forall t in [10, 5]: S(t) <= 3", "the window [10, 5] is empty"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_meaning(layout: Layout, text: str, says: str) -> None:
+    with pytest.raises(FormulaError) as caught:
+        compile(parse(text), layout)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reached"),
+    [
+        ("forall t in [0, 40]: S(t) <= 3", "step 40, past the last step, 29"),
+        ("always[0,40](S <= 3)", "step 40, past the last step, 29"),
+        ("forall t: S(t + 1) <= 3", "step 30, past the last step, 29"),
+        ("once[1,3](S <= 3)", "step -3, before the first step, 0"),
+        ("(S <= 3) until[0,40] (I <= 3)", "step 40, past the last step, 29"),
+        ("max(S, 0, 40) <= 3", "step 40, past the last step, 29"),
+    ],
+)
+def test_a_window_past_the_end_needs_a_rule(text: str, reached: str) -> None:
+    with pytest.raises(FormulaError) as caught:
+        compile(parse(text), SERIES)
+    assert reached in str(caught.value)
+    for remedy in ("shorten the window", '"weak"', '"strong"'):
+        assert remedy in str(caught.value)
+
+
+def test_a_window_past_the_end_with_a_rule() -> None:
+    reaching = parse("forall t in [0, 40]: S(t) <= 3")
+    data = {"S": torch.zeros(2, 30)}
+    assert compile(reaching, SERIES, end="clip").verdict(data).all()
+    assert compile(reaching, SERIES, end="weak").verdict(data).all()
+    assert not compile(reaching, SERIES, end="strong").verdict(data).any()
+    with pytest.raises(FormulaError, match="end must be one of weak, strong, clip, not 'stop'"):
+        compile(reaching, SERIES, end="stop")
+
+
+def spoilt(value: float) -> Tensor:
+    series = torch.zeros(4, 30)
+    series[2, 7] = series[3, 1] = value
+    return series
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({}, "the data have no signal 'S'"),
+        ({"I": torch.zeros(4, 30)}, "the data have no signal 'S' (have: "),
+        ({"S": spoilt(torch.nan)}, "S holds NaN in 2 of 4 samples, first at sample 2, step 7"),
+        ({"S": spoilt(torch.inf)}, "S holds infinite values in 2 of 4 samples, first at sample 2"),
+        ({"S": torch.zeros(4, 29)}, "S has shape (4, 29) where (B, 30) is expected"),
+        ({"S": torch.zeros(30)}, "S has shape (30,) where (B, 30) is expected"),
+        ({"S": torch.zeros(4, 30, dtype=torch.complex64)}, "S is complex"),
+        (torch.zeros(4, 91), "flat samples have shape (B, 90), not (4, 91)"),
+    ],
+)
+def test_data(data: dict[str, Tensor] | Tensor, says: str) -> None:
+    with pytest.raises(DataError) as caught:
+        compile(parse("forall t: S(t) <= 3"), SERIES).verdict(data)
+    assert says in str(caught.value)
+
+
+def test_batches_of_different_size() -> None:
+    program = compile(parse("forall t: S(t) <= I(t)"), SERIES)
+    with pytest.raises(DataError, match="I has 3 samples, others have 4"):
+        program.verdict({"S": torch.zeros(4, 30), "I": torch.zeros(3, 30)})
+
+
+def test_what_is_not_a_number_for_some_data() -> None:
+    program = compile(parse("S(0) / I(0) <= 3"), SERIES)
+    with pytest.raises(FormulaError, match=r"S\(0\) / I\(0\) <= 3 is not a number for"):
+        program.verdict({"S": torch.zeros(4, 30), "I": torch.zeros(4, 30)})
