@@ -38,7 +38,7 @@ test: lint
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,bench]'
 	$(BIN)/python benchmarks/simulator.py --save
-	$(BIN)/python benchmarks/constraint.py --save
+	$(BIN)/python benchmarks/constraints.py --save
 
 # pins everything that an install of this checkout brings in, the peers included
 lock: $(STAMP)

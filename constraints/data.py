@@ -76,10 +76,10 @@ def _one_hot(signal: Signal, codes: Tensor) -> Tensor:
         wrong |= codes != codes.round()
     if bool(wrong.any()):
         first = wrong.nonzero()[0].tolist()
-        legal = ", ".join(signal.categories[:12])
+        legal = f"0..{signal.size - 1}: {', '.join(signal.categories[:12])}"
         raise DataError(
             f"{signal.name} holds the code {codes[tuple(first)].item():g} (sample {first[0]}; "
-            f"{int(wrong.sum())} of {codes.numel()} values); codes are 0..{signal.size - 1}: {legal}"
+            f"{int(wrong.sum())} of {codes.numel()} values); codes are {legal}"
         )
     return torch.nn.functional.one_hot(codes.long(), signal.size).to(torch.get_default_dtype())
 

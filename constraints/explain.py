@@ -276,7 +276,7 @@ def _readings(node: Node) -> Iterable[int | None]:
 
 def _median(x: Tensor) -> float:
     """The middle value, or the mean of the two in the middle."""
-    low, high = (float(x.kthvalue(k).values) for k in ((len(x) + 1) // 2, (len(x) + 1) // 2))
+    low, high = (float(x.kthvalue(k).values) for k in ((len(x) + 1) // 2, len(x) // 2 + 1))
     return low if low == high else (low + high) / 2
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from constraints import formula as f
+from constraints.bridge import ambiguous, readings
 from constraints.errors import FormulaError, unknown
 from constraints.lowered import NUMBERS, PIXELS, Moving, Option
 from constraints.nodes import Node
@@ -229,19 +230,14 @@ class _Resolver:
 
     def compact(self, word: str) -> tuple[Name, int]:
         """`S25` as S at step 25, if that can mean one thing only."""
-        readings = [
-            (word[:cut], int(word[cut:]))
-            for cut in range(1, len(word))
-            if word[cut:].isdecimal() and word[cut:].isascii() and len(word) - cut < 9
-            if (signal := self.layout.find(word[:cut])) is not None and signal.kind == "series"
-        ]
-        if len(readings) > 1:
-            shown = " or ".join(f"{name}({when})" for name, when in readings)
-            raise FormulaError(f"{word} is ambiguous: write {shown}")
-        if not readings:
+        series = [signal.name for signal in self.layout.signals if signal.kind == "series"]
+        found = readings(word, series)
+        if len(found) > 1:
+            raise ambiguous(word, found)
+        if not found:
             known = [*self.layout.names, *self.layout.parameters]
             raise unknown("signal, parameter or category", word, known)
-        return Name(readings[0][0]), readings[0][1]
+        return Name(found[0][0]), found[0][1]
 
     def owned(self, node: Name) -> Name:
         """The signal's name with its instance, which must exist."""

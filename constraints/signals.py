@@ -120,9 +120,7 @@ class Layout:
 
     def _check_names(self) -> None:
         for name in {*self.parameters, *self.functions} & set(self.names):
-            raise FormulaError(
-                f"{name} is a signal already; give the parameter or function another"
-            )
+            raise FormulaError(f"{name} is a signal; give the parameter or function another name")
         for name in self.functions:
             if name in BUILT_IN or not is_variable(name):
                 raise FormulaError(f"{name!r} cannot name a function: the language has it already")

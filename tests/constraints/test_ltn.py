@@ -126,7 +126,7 @@ def test_exists_is_the_generalised_mean(p: int) -> None:
 
 @pytest.mark.parametrize("p", [1, 3])
 def test_a_formula_in_their_language(p: int) -> None:
-    """exists t: exists u: x(t) <= y(u), and its complement, for a single sample (theirs is single)."""
+    """exists t: exists u: x(t) <= y(u), and its complement, for one sample, in single precision."""
     data = normal(2, 1, STEPS)
     t, u = (ltn.Variable(name, data[name].T) for name in ("x", "y"))
     below = ltn.Predicate(func=lambda a, b: torch.sigmoid(K * (b - a))[:, 0])

@@ -1,6 +1,6 @@
 """How fast are constraints? Torch by hand and other libraries, side by side in one run.
 
-    python benchmarks/constraint.py [--quick] [--save] [--json FILE]
+    python benchmarks/constraints.py [--quick] [--save] [--json FILE]
 
 Times are CPU seconds for values and gradients of a whole batch on one thread, medians of many runs
 taken in turn; all programs get the same signals, and their values and gradients must agree.
@@ -17,11 +17,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the package of this file's name comes first
+
 import constraint_peers as peers
 import report
 import torch
 from rich.console import Console
 from torch import Tensor
+
+from constraints import Layout, LogProbabilistic, Robustness, compile, parse
 
 RESULTS = Path(__file__).parent / "results" / "constraints.md"
 TOLERANCE = 1e-4  # float32: relative to 1 + |value|
@@ -33,8 +37,6 @@ def ours(
     text: str, names: tuple[str, ...], steps: int, trace: bool, semantics: str
 ) -> Callable[..., Tensor]:
     """Our program as a function of the signals, each (B, T): (B,) at step 0, or a trace (B, T)."""
-    from constraints import Layout, LogProbabilistic, Robustness, compile, parse
-
     program = compile(parse(text), Layout.series(names, steps))
     meaning = Robustness() if semantics == "robustness" else LogProbabilistic(k=1.0)
 
