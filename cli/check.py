@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -56,32 +57,26 @@ def command(
             "--bridge S0=95,S25=30, or --consistency"
         )
     source = files.open_dataset(data)
-    target = None
-    if out is not None:
-        from simulators.storage import SUFFIXES, check_target
-
-        target = check_target(out, force, SUFFIXES if hasattr(source, "sizes") else files.TABLES)
-        if target.suffix.lower() == ".parquet":
-            files.check_parquet()
+    target = _target(out, force, source)
 
     from surrogate import labels
 
     say = console.messages(quiet)
+    layout = labels.layout_of(source)
+    rules = options.formulas(where, bridge, layout)
+    rules |= _consistency(source, data) if consistency else {}
+    _possible(rules, layout, end)
+    samples = labels.samples_of(source)
     try:
-        layout = labels.layout_of(source)
-        rules = options.formulas(where, bridge, layout)
-        rules |= _consistency(source, data) if consistency else {}
-        _possible(rules, layout, end)
-        samples = labels.samples_of(source)
         with console.bar(say, "judging", samples) as advance:
             found = labels.explanation_of(source, rules, end, progress=advance)
         if target is not None:
             with console.bar(say, "labelling", samples) as advance:
                 labelled = labels.label(source, rules, end, progress=advance)
-    except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
-        if "allocate memory" in str(problem):
+    except RuntimeError as problem:
+        if "allocate memory" in str(problem):  # torch's own way to say so
             raise MemoryError from problem
-        raise InputError(f"cannot read {data!r}: {problem}") from None
+        raise
     if target is not None:
         files.write_dataset(labelled, target)
     if as_json:
@@ -98,6 +93,21 @@ def command(
         say.print(f"[bold]{escape(str(target))}[/bold]")
         if layout.times:
             say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
+
+
+def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> Path | None:
+    """Where to write, if anywhere: trajectories and tables have formats of their own."""
+    if out is None:
+        return None
+    import xarray as xr
+
+    from simulators.storage import SUFFIXES, check_target
+
+    suffixes = SUFFIXES if isinstance(source, xr.Dataset) else files.TABLES
+    target = check_target(out, force, suffixes)
+    if target.suffix.lower() == ".parquet":
+        files.check_parquet()
+    return target
 
 
 def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:

@@ -60,7 +60,10 @@ def open_trajectories(path: str) -> xr.Dataset:
     if place.is_dir() != (place.suffix.lower() == ".zarr"):
         raise InputError(f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr)")
     try:
-        data = xr.open_zarr(place) if place.is_dir() else xr.open_dataset(place, engine="netcdf4")
+        if place.is_dir():
+            data = xr.open_zarr(place)
+        else:
+            data = xr.open_dataset(place, engine="netcdf4", cache=False)
     except Exception as problem:
         raise InputError(f"cannot read {path!r} as trajectories: {problem}") from None
     context = click.get_current_context(silent=True)

@@ -120,6 +120,8 @@ class _Resolver:
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         times = node.variable == NOW or indexes(node.body, node.variable)
         window = self.times.window(first, last, scope, f"{node.kind} {node.variable}", clip=times)
+        if window[1] < window[0]:
+            return f.TRUE if node.kind == "forall" else f.FALSE
         inner = replace(
             scope,
             variables={**scope.variables, node.variable: name},
@@ -371,6 +373,8 @@ class _Resolver:
             raise FormulaError(f"{node}: these signals have no time grid to aggregate over")
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         span = self.times.window(first, last, scope, str(node), clip=True)
+        if span[1] < span[0]:
+            raise FormulaError(f"{node}: the window [{first}, {last}] is empty on this grid")
         moved = replace(
             scope,
             variables={**scope.variables, NOW: NOW},

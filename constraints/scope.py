@@ -68,15 +68,18 @@ class Times:
     def window(
         self, first: Step, last: Step, scope: Scope, what: str, *, clip: bool
     ) -> tuple[int, int]:
-        """The range of a variable over a window, which must not be empty from the outset."""
-        if first.base == last.base and last.offset < first.offset:
+        """The range of a variable over a window, which must not be empty from the outset.
+
+        Except that a window may begin right after its end, as [1, end] does on a grid of one step.
+        """
+        if first.base == last.base and last.offset + 1 < first.offset:
             raise FormulaError(
                 f"{what}: the window [{first}, {last}] is empty; it runs upwards: [{last}, {first}]"
             )
         low, high = self.range(first, scope)[0], self.range(last, scope)[1]
         if clip and self.end == "clip":
             low, high = max(low, 0), min(high, self.layout.steps - 1)
-        if high < low:
+        if high + 1 < low:
             raise FormulaError(f"{what}: the window [{first}, {last}] is empty on this grid")
         return low, high
 

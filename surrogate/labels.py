@@ -158,7 +158,7 @@ def _parameters(
         if len(law) > 1 and set(law.values()) == {1} and set(law) <= set(signals)
     ]
     if "N" not in (*found, *signals) and len(totals) == 1:
-        start = sum(data[name].isel(time=0).values.astype(np.float64) for name in totals[0])
+        start = sum(_read(data[name].isel(time=0)).astype(np.float64) for name in totals[0])
         if np.ptp(start) == 0:
             found["N"] = float(np.ravel(start)[0])
     return found
@@ -201,6 +201,16 @@ def _tensor(data: Data, signal: Signal, rows: slice) -> Tensor:
     return torch.from_numpy(values)
 
 
+def _read(array: xr.DataArray) -> np.ndarray:
+    """Values from where they are stored; a damaged file opens, and fails when it is read."""
+    try:
+        return np.asarray(array.values)
+    except MemoryError:
+        raise
+    except Exception as problem:
+        raise DataError(f"cannot read the values of {array.name}: {problem}") from None
+
+
 def _numbers(data: Data, name: str, rows: slice) -> np.ndarray:
     """Values of a variable, (n,) or (n, T), of a type that torch has."""
     if isinstance(data, pd.DataFrame):
@@ -208,7 +218,7 @@ def _numbers(data: Data, name: str, rows: slice) -> np.ndarray:
         kind: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
         values = column.to_numpy(np.float64 if column.hasnans else kind, na_value=np.nan)
     else:
-        values = data[name].isel(sample=rows).transpose("sample", ...).values
+        values = _read(data[name].isel(sample=rows).transpose("sample", ...))
     known = values.dtype.type in (np.float32, np.uint8)
     wider: dict[str, type] = {"u": np.int64, "f": np.float64, "b": np.int8}
     kind = values.dtype.type if known else wider.get(values.dtype.kind, values.dtype.type)
@@ -220,7 +230,7 @@ def _words(data: Data, name: str, rows: slice) -> list[str | None]:
     if isinstance(data, pd.DataFrame):
         column = data[name].iloc[rows]
     else:
-        column = pd.Series(np.asarray(data[name].isel(sample=rows).values, dtype=object))
+        column = pd.Series(_read(data[name].isel(sample=rows)).astype(object))
     codes, kinds = pd.factorize(column)
     words = [
         (k.decode("utf-8", "replace") if isinstance(k, bytes) else str(k)).strip() for k in kinds

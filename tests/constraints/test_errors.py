@@ -281,9 +281,13 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
     ("layout", "text", "says"),
     [
         # names
-        (SERIES, "forall t: s(t) <= 3", "unknown signal 's'; did you mean 'S'? (have: I, R, S"),
-        (SERIES, "S(0) <= n", "unknown signal 'n'; did you mean 'N'? (have: I, N, R, S)"),
+        (SERIES, "forall t: s(t) <= 3", "'s'; did you mean 'S'? (have: I, R, S)"),
+        (SERIES, "S(0) <= n", "'n'; did you mean 'N'? (have: I, N, R, S)"),
         (SERIES, "S <= 3", "S does not say when: write S(0), forall t: S(t) ..., always(S ...)"),
+        (SERIES, "delta(S) <= 3", "delta(S) does not say when: write delta(S)(5), forall t:"),
+        (SERIES, "S(0)(1) <= 3", "S(0) is one number; it cannot be read at 1"),
+        (SERIES, "N(3) <= 3", "N is a parameter, one number; write N without a step"),
+        (SERIES, "max(S(0), 3, 5) <= 9", "of several numbers it is written max(S(0), +3, ...)"),
         (TABLE, '"residual suger" <= 3', "did you mean 'residual sugar'?"),
         (TWINS, "X10 = 3", "X10 is ambiguous: write X(10) or X1(0)"),
         # categories
@@ -295,9 +299,15 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         # regions and instances
         (IMAGE, "forall p in long: image(p) <= 3", "unknown region 'long'; did you mean 'lung'?"),
         (IMAGE, "mean(image, long) <= 3", "unknown region 'long'; did you mean 'lung'?"),
+        (IMAGE, "max(image, long) <= 3", "unknown region 'long'; did you mean 'lung'?"),
         (IMAGE, "image <= 3", "image is an image: say which pixels, as in forall p: image(p)"),
         (IMAGE, "image(0) <= 3", "a pixel is a variable bound by forall or exists"),
-        (WINES, "alcohol[3] <= 3", "alcohol[3]: there are 2 instance"),
+        (
+            WINES,
+            "alcohol[3] <= 3",
+            "alcohol[3]: there is no such instance; write alcohol[1] to [2]",
+        ),
+        (WINES, "alchol[1] <= 3", "unknown signal 'alchol'; did you mean 'alcohol'?"),
         (WINES, "alcohol <= 3", "there are 2 instances: write alcohol[1], ..., alcohol[2]"),
         # functions
         (RISKY, "risc(S(0), I(0)) <= 3", "unknown function 'risc'; did you mean 'risk'?"),

@@ -177,6 +177,12 @@ def test_columns_and_categories_have_no_steps() -> None:
     assert found.rows[1].margin_median == 0
 
 
+@pytest.mark.parametrize(("values", "median"), [([3.0], 3), ([1, 2], 1.5), ([9, 1, 4], 4)])
+def test_the_median_margin(values: list[float], median: float) -> None:
+    row = explain(parse("x >= 0"), Layout.columns("x"), {"x": torch.tensor(values)}).rows[0]
+    assert row.margin_median == median
+
+
 def test_json_and_table() -> None:
     formula = parse("always(I <= 18) and S(1) >= 3 and true and not always(I >= 0)")
     found = explain(formula, GRID, DATA)

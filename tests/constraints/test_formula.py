@@ -181,7 +181,7 @@ def test_a_quantifier_binds_a_variable(bad: Any) -> None:
 def test_a_quantifier_has_a_window_or_a_region() -> None:
     with pytest.raises(FormulaError, match="a window of steps or a region, not both"):
         forall(t, 0, 5, region="lung")(S[t] > 0)
-    with pytest.raises(FormulaError, match="step 2.5 is not a whole number"):
+    with pytest.raises(FormulaError, match=r"step 2\.5 is not a whole number"):
         forall(t, 0, 2.5)
     with pytest.raises(FormulaError, match="give both ends of the window, or neither"):
         Quantifier("forall", "t", Step(None, 0), None, a)
@@ -237,12 +237,11 @@ def test_comparisons_are_chains() -> None:
 
 def test_depth_is_limited_without_recursion() -> None:
     deep = a
+    while deep.depth < DEEPEST:
+        deep = ~deep
     with pytest.raises(FormulaError, match=f"nests more than {DEEPEST} levels"):
-        for _ in range(10_000):
-            deep = ~deep
-    assert deep.depth == DEEPEST
+        Not(deep)
     assert parse(str(deep)) == deep
-    assert isinstance(deep, Not)
 
 
 @pytest.mark.parametrize(("join", "kind"), [(conjunction, And), (disjunction, Or)])
