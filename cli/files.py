@@ -61,7 +61,7 @@ def open_trajectories(path: str) -> xr.Dataset:
         raise InputError(f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr)")
     try:
         if place.is_dir():
-            data = xr.open_zarr(place)
+            data: xr.Dataset = xr.open_zarr(place)
         else:
             data = xr.open_dataset(place, engine="netcdf4", cache=False)
     except Exception as problem:

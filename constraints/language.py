@@ -222,6 +222,8 @@ class _Reader:
             if str(name) in given:
                 raise self.error(setting, f"{name} is given twice")
             given[str(name)] = self.number(value)
+            if given[str(name)] <= 0:
+                raise self.error(setting, f"{name} must be positive, not {given[str(name)]:g}")
         return f.Annotated(self.formula(body, scope), given.get("k"), given.get("weight"))
 
     def _truth(self, _: Tree_, parts: list[Token], scope: frozenset[str]) -> Piece:
@@ -361,9 +363,7 @@ class _Reader:
         assert isinstance(first, Const)
         a, b = int(first.value), int(last.value) if isinstance(last, Const) else None
         if a < 0:
-            raise self.error(
-                tree, f"the window starts {-a} steps ago; historically, once and since look back"
-            )
+            raise self.error(tree, f"{a} lies in the past; historically, once and since look back")
         if b is not None and b < a:
             raise self.error(tree, f"the window [{a},{b}] is reversed; write [{b},{a}]")
         return a, b

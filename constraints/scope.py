@@ -72,10 +72,6 @@ class Times:
 
         Except that a window may begin right after its end, as [1, end] does on a grid of one step.
         """
-        if first.base == last.base and last.offset + 1 < first.offset:
-            raise FormulaError(
-                f"{what}: the window [{first}, {last}] is empty; it runs upwards: [{last}, {first}]"
-            )
         low, high = self.range(first, scope)[0], self.range(last, scope)[1]
         if clip and self.end == "clip":
             low, high = max(low, 0), min(high, self.layout.steps - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from constraints import formula as f
+from constraints.errors import FormulaError
 from constraints.nodes import Node
 from constraints.scope import START
 from constraints.signals import Layout
@@ -13,7 +14,10 @@ def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
     """The window, which is the whole grid where none is given."""
     if node.first is None or node.last is None:
         return START, Step(END)
-    return node.first, node.last
+    first, last = node.first, node.last
+    if first.base == last.base and first.time is last.time is None and last.offset < first.offset:
+        raise FormulaError(f"the window [{first}, {last}] is empty; write [{last}, {first}]")
+    return first, last
 
 
 def descend(node: Node) -> list[Node]:

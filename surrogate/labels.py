@@ -52,8 +52,8 @@ def layout_of(data: Data, instances: int = 1) -> Layout:
         odd = [name for name in data.columns if not isinstance(name, str)]
         if odd or not data.columns.is_unique:
             raise DataError("the columns of a table need names of their own, which are text")
-        signals = [_column(data, name, limit=(-math.inf, math.inf)) for name in _names(data)]
-        return Layout(tuple(each for each in signals if each is not None), instances=instances)
+        columns = [_column(data, name, limit=(-math.inf, math.inf)) for name in _names(data)]
+        return Layout(_some([each for each in columns if each is not None]), instances=instances)
     if "sample" not in data.dims:
         raise DataError(f"the dataset has no dimension 'sample' (have: {list(data.dims)})")
     about = described(data)
@@ -68,7 +68,13 @@ def layout_of(data: Data, instances: int = 1) -> Layout:
             column = _column(data, name, limit)
             found += [] if column is None else [column]
     parameters = _parameters(data, about, [signal.name for signal in found])
-    return Layout(tuple(found), times, parameters, instances=instances)
+    return Layout(_some(found), times, parameters, instances=instances)
+
+
+def _some(signals: list[Signal]) -> tuple[Signal, ...]:
+    if not signals:
+        raise DataError("the data have no signals: neither series nor columns of numbers or words")
+    return tuple(signals)
 
 
 def described(data: Data) -> dict[str, Any]:
@@ -85,15 +91,17 @@ def samples_of(data: Data) -> int:
 
 
 def _names(data: Data) -> list[str]:
-    """Variables that may be signals: all but the labels of an earlier judgement."""
-    if isinstance(data, xr.Dataset):
-        return [str(name) for name in data.data_vars if name not in LABELS]
-    given = {"satisfied", "robustness"} <= set(data.columns)
-    judged = given and data["satisfied"].dtype.kind == "b"
-    own = [str(name) for name in data.columns]
-    if not judged:
-        return own
-    return [name for name in own if name not in LABELS[:5] and not name.startswith(EACH)]
+    """Variables that may be signals: not labels of an earlier judgement, and fit for a formula."""
+    own = [str(name) for name in (data.data_vars if isinstance(data, xr.Dataset) else data.columns)]
+    labels = LABELS if isinstance(data, xr.Dataset) else _judged(data)
+    return [n for n in own if n not in labels and n.isprintable() and n and '"' not in n]
+
+
+def _judged(data: pd.DataFrame) -> list[str]:
+    """The labels of a table; a column that only has the name of one is a signal."""
+    if not {"satisfied", "robustness"} <= set(data.columns) or data["satisfied"].dtype.kind != "b":
+        return []
+    return [*LABELS[:5], *(str(name) for name in data.columns if str(name).startswith(EACH))]
 
 
 def _column(data: Data, name: str, limit: tuple[float, float]) -> Signal | None:
@@ -278,8 +286,6 @@ def _batches(
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
     """The samples, a bounded number at a time, with the signals that the programs need."""
     layout = programs[0].layout
-    if not layout.signals:
-        raise DataError("the data have no signals to judge: neither series nor columns")
     if chunk is not None and chunk < 1:
         raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
     needed = set[str]().union(*(program.needed for program in programs))
@@ -368,11 +374,11 @@ def _labelled(
 def _labelled_table(
     data: pd.DataFrame, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
 ) -> pd.DataFrame:
-    signals = _names(data)
-    own = [name for name in ("satisfied", "robustness") if name in signals]
+    judged = _judged(data)
+    own = [name for name in OURS[:2] if name in data.columns and name not in judged]
     if own:
         raise DataError(f"the table has a column {own[0]!r} of its own; rename it to keep it")
-    kept = data[[name for name in data.columns if str(name) in signals]].copy()
+    kept = data[[name for name in data.columns if name not in judged]].copy()
     kept["satisfied"] = np.asarray(verdicts.all(1))
     kept["robustness"] = np.asarray(margins.min(1))
     if len(rules) > 1:

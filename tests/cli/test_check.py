@@ -242,7 +242,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("other.nc", "--where", "true"), "there is no file 'other.nc'"),
         (("other.csv", "--where", "true"), "there is no file 'other.csv'"),
         (("t.nc", "--where", ""), "the formula is empty"),
-        (("t.nc", "--where", "forall t: J(t) <= 3"), "unknown signal 'J'"),
+        (("t.nc", "--where", "forall t: J(t) <= 3"), "'J' (have: I, R, S)"),
         (("t.nc", "--where", "I <= 3"), "does not say when"),
         (("t.nc", "--where", "I(3)"), "compare it with something"),
         (("t.nc", "--where", "true", "--where", "J(0) = 1"), "in the rule J(0) = 1"),

@@ -84,6 +84,10 @@ def at_most(left: Term, right: float = 1) -> Compare:
         ("eventually[2,end](a > 0)", eventually(a, 2)),
         ("historically(a > 0)", Quantifier("forall", "now", ZERO, Step("now"), a)),
         ("once[1,3](a > 0)", Quantifier("exists", "now", Step("now", -3), Step("now", -1), a)),
+        (
+            "forall now in [now - 2, now + 1]: a > 0",
+            Quantifier("forall", "now", Step("now", -2), Step("now", 1), a),
+        ),
         ("a > 0 until b > 0", Until("exists", a, b)),
         ("a > 0 until[2,end] b > 0", Until("exists", a, b, 2)),
         ("a > 0 release[0,4] b > 0", Until("forall", a, b, 0, 4)),

@@ -159,22 +159,10 @@ def test_robustness_and_verdict_at_every_step(block: int) -> None:
 
 def test_the_formulas_cover_the_operators() -> None:
     shown = " ".join(text(drawn(seed)) for seed in range(BLOCKS * BLOCK))
-    for word in ["always[", "eventually[", "historically[", "once[", "until", "since"]:
+    for word in ["always[", "eventually[", "historically[", "once[", "until", "since", "->"]:
         assert shown.count(word) > 20, word
-    for word in [
-        "always (",
-        "once (",
-        "->",
-        "==",
-        "!==",
-        "abs",
-        " and ",
-        " or ",
-        "not",
-        "s_next",
-        "s_prev",
-    ]:
-        assert shown.count(word) > 5, word
+    for word in ["always (", "once (", "==", "!==", "abs", "s_next", "s_prev", "(next", "(prev"]:
+        assert word in shown, word
 
 
 def test_windows_beyond_the_trace_are_empty() -> None:
