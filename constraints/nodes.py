@@ -19,6 +19,8 @@ DEEPEST = 80  # nesting accepted: far beyond what a person writes, far below Pyt
 class Node:
     """A frozen piece of syntax. `key` identifies it; fields marked compare=False do not count."""
 
+    __array_ufunc__ = None  # numpy leaves `array <= term` to us
+
     def __post_init__(self) -> None:
         values = [(field.compare, getattr(self, field.name)) for field in fields(self)]
         depth = 1 + max((deepest(value) for _, value in values), default=0)

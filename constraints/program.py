@@ -39,7 +39,7 @@ class Program:
             self.lowered = self.traced(end or "clip")
         else:
             self.lowered = lower(resolve(formula, layout, end), layout)
-        self.needed = names(self.lowered) & set(layout.names)
+        self.needed = self.used(self.lowered)
 
     def __repr__(self) -> str:
         return f"<Program {self.formula}>"
@@ -67,7 +67,7 @@ class Program:
     ) -> Tensor:
         """The value at every step taken as `now`: (B, T)."""
         lowered = self.traced(end)
-        batch, tensors = self.read(data)
+        batch, tensors = self.read(data, self.used(lowered))
         steps = self.layout.steps
         frame = Frame((steps,), {NOW: Index(0, (0,))})
         value = Evaluator(self.layout, tensors, semantics, end).formula(lowered, frame)
@@ -95,15 +95,19 @@ class Program:
                 f"{self.formula} was compiled for traces; ask for program.trace(...)"
             )
 
-    def read(self, data: Mapping[str, Any] | Tensor) -> tuple[int, dict[str, Tensor]]:
+    def used(self, lowered: Formula) -> set[str]:
+        """The signals that a lowered formula reads; one, for the batch's size, if it reads none."""
+        return (names(lowered) & set(self.layout.names)) or {self.layout.names[0]}
+
+    def read(
+        self, data: Mapping[str, Any] | Tensor, needed: set[str] | None = None
+    ) -> tuple[int, dict[str, Tensor]]:
         """The batch size and the signals the formula needs, checked."""
         if not isinstance(data, Mapping) and hasattr(data, "__array__"):
             data = torch.as_tensor(data)
         signals = self.layout.split(data) if isinstance(data, Tensor) else data
-        tensors = self.layout.check(signals, self.needed)
-        some = tensors or signals
-        batch = len(next(iter(some.values()))) if some else 1
-        return batch, tensors
+        tensors = self.layout.check(signals, needed or self.needed)
+        return len(next(iter(tensors.values()))), tensors
 
     def sound(self, value: Tensor) -> Tensor:
         """The value, if it is a number for every sample."""

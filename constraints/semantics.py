@@ -68,9 +68,22 @@ class _Logarithmic:
     """Atoms of the logics whose values are log-probabilities."""
 
     k: float
-    gaussian: float | None
+    steps: str
     half_unit: bool
+    gaussian: float | None
     margins = False
+
+    def check(self, hardest: bool = False) -> None:
+        """`hardest`: whether k may be infinite."""
+        _positive("k", self.k, infinite=hardest)
+        if self.gaussian is not None:
+            _positive("gaussian", self.gaussian)
+        if self.steps not in ("sum", "mean"):
+            raise FormulaError(f'steps must be "sum" or "mean", not {self.steps!r}')
+
+    @property
+    def forall(self) -> Fold:
+        return Sum() if self.steps == "sum" else Mean()
 
     def hardness(self, atom: Atom) -> float:
         return self.k if atom.k is None else atom.k
@@ -144,15 +157,7 @@ class LogProbabilistic(_Logarithmic):
     exists = LogOr()
 
     def __post_init__(self) -> None:
-        _positive("k", self.k, infinite=True)
-        if self.gaussian is not None:
-            _positive("gaussian", self.gaussian)
-        if self.steps not in ("sum", "mean"):
-            raise FormulaError(f'steps must be "sum" or "mean", not {self.steps!r}')
-
-    @property
-    def forall(self) -> Fold:
-        return Sum() if self.steps == "sum" else Mean()
+        self.check(hardest=True)
 
 
 @dataclass(frozen=True)
@@ -168,14 +173,8 @@ class LogLTN(_Logarithmic):
     both = Sum()
 
     def __post_init__(self) -> None:
-        _positive("k", self.k)
+        self.check()
         _positive("alpha", self.alpha)
-        if self.steps not in ("sum", "mean"):
-            raise FormulaError(f'steps must be "sum" or "mean", not {self.steps!r}')
-
-    @property
-    def forall(self) -> Fold:
-        return Sum() if self.steps == "sum" else Mean()
 
     @property
     def either(self) -> Fold:

@@ -9,11 +9,11 @@ use is the signals one after the other, instance by instance.
 from __future__ import annotations
 
 import math
-import operator
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
@@ -148,11 +148,10 @@ class Layout:
     ) -> Layout:
         """Series of the same kind on one grid: a number of steps, or the times themselves."""
         words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
-        if hasattr(times, "__index__"):
-            times = range(operator.index(times))
-        if isinstance(times, (float, str)) or len(times) == 0:
+        steps = range(int(times)) if isinstance(times, Integral) else times
+        if not isinstance(steps, Iterable) or isinstance(steps, str) or len(steps) == 0:
             raise FormulaError(f"{times!r} is neither a number of steps >= 1 nor a list of times")
-        grid = tuple(float(t) for t in times)
+        grid = tuple(float(t) for t in steps)
         shape = (len(grid),)
         made = tuple(Signal(word, "series", shape, integer, low, high) for word in words)
         return cls(made, grid, **more)
@@ -214,8 +213,11 @@ class Layout:
         """The signals as flat samples (B, D); the inverse of `split`."""
         ready = self.check(tensors)
         batch = len(ready[self.names[0]])
-        parts = [ready[signal.name].reshape(batch, self.instances, -1) for signal in self.signals]
-        return torch.cat(parts, 2).reshape(batch, -1)
+        parts = [
+            ready[signal.name].reshape(batch, self.instances, signal.size)
+            for signal in self.signals
+        ]
+        return torch.cat(parts, 2).reshape(batch, self.size)
 
     def step_at(self, time: float) -> int:
         """The step whose model time is `time`; off the grid, the error shows its neighbours."""

@@ -82,7 +82,7 @@ class Values(ABC):
         self.tensors = tensors
         self.semantics = semantics
         self.end = end
-        self.like = next(iter(tensors.values())) if tensors else torch.zeros(1)
+        self.like = next(iter(tensors.values()))  # of whose kind constants are
         self._series: dict[tuple[object, ...], Tensor] = {}
         self._outside: list[Tensor] = []  # masks of places off the grid, for the atom at hand
 
