@@ -118,11 +118,15 @@ class Evaluator(Values):
             value = link.pair(right[..., near:], before)
             if near:
                 value = torch.cat([right[..., :1].expand(*value.shape[:-1], 1), value], -1)
-        if node.last is None or self.end == "clip":
-            inside = inner.inside(index, steps, self.like)
-            if inside is not None:
-                inside = inside.flip(-1) if node.past else inside
-                return self.masked(fold, value, inside, -1)
+        at = inner.numbers(index, self.like)
+        ahead, behind = at < steps, at >= 0
+        inside: Tensor | None = None
+        if self.end == "clip":
+            inside = ahead & behind
+        elif node.last is None:  # to the end, or back to the start
+            inside = behind if node.past else ahead
+        if inside is not None and not bool(inside.all()):
+            return self.masked(fold, value, inside.flip(-1) if node.past else inside, -1)
         return fold.over(value, -1)
 
     def shifted(self, part: f.Formula, variable: str, index: Index, frame: Frame) -> Tensor:

@@ -11,6 +11,7 @@ from constraints.signals import Layout
 from constraints.terms import END, NOW, Const, Step, Term
 
 START = Step(None, 0)
+WIDEST = 1_000_000  # steps in a window
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class Times:
             low, high = max(low, 0), min(high, self.layout.steps - 1)
         if high + 1 < low:
             raise FormulaError(f"{what}: the window [{first}, {last}] is empty on this grid")
+        if high - low > WIDEST:
+            raise FormulaError(
+                f"{what}: a window spans at most {WIDEST:,} steps, not {high - low:,}"
+            )
         return low, high
 
     def inside(self, step: Step, series: Node, scope: Scope) -> Step:

@@ -252,7 +252,10 @@ class Values(ABC):
                 missing = 1 + len(frame.sizes) - value.ndim
                 return value.reshape(value.shape + (1,) * missing)
             case Aggregate():
-                return self.aggregate(node, frame)
+                around, self._outside = self._outside, []  # its window is on the grid
+                value = self.aggregate(node, frame)
+                self._outside = around
+                return value
             case Count(body, first, last):
                 assert first is not None
                 assert last is not None
