@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def command(
     layout = labels.layout_of(source)
     rules = options.formulas(where, bridge, layout)
     rules |= _consistency(source, data) if consistency else {}
-    _possible(rules, layout, end)
+    tolerances = _possible(rules, layout, end)
     samples = labels.samples_of(source)
     try:
         with console.bar(say, "judging", samples) as advance:
@@ -80,10 +81,18 @@ def command(
     if target is not None:
         files.write_dataset(labelled, target)
     if as_json:
-        summary = {"data": data, "rules": list(rules), **found.to_dict()}
+        summary = {"data": data, "rules": list(rules), "tolerances": tolerances}
+        summary |= found.to_dict()
         click.echo(json.dumps(summary | {"path": None if target is None else str(target)}))
     else:
         _show(found)
+    for equality, slack in tolerances.items():
+        say.print(f"{escape(equality)} counts as met within {slack:.3g}; say otherwise with +-")
+    if any(row.margin_min == -math.inf for row in found.rows):
+        say.print(
+            "a margin of -inf: undefined there (a log of a negative number, 0/0) or no step "
+            "to look at; it counts as not met"
+        )
     met = round(found.rows[0].satisfied * found.samples)
     say.print(f"{met:,} of {found.samples:,} samples satisfy {_count(rules)}")
     if target is None:
@@ -114,7 +123,10 @@ def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Form
     from constraints.rules import from_network
     from surrogate.labels import described
 
-    found = from_network(described(source))
+    about = described(source)
+    found = from_network(about)
+    if about and not found:
+        raise InputError(f"--consistency: nothing can be derived from the network of {path!r}")
     if not found:
         raise InputError(
             f"--consistency: {path!r} does not describe the network it came from; "
@@ -123,19 +135,24 @@ def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Form
     return {str(rule): rule for rule in found.values()}
 
 
-def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> None:
-    """Refuse rules that mean nothing for these signals, and such as nothing can meet."""
+def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dict[str, float]:
+    """The default tolerances of the rules' equalities.
+
+    Refuses rules that mean nothing for these signals, and such as nothing can meet.
+    """
     from constraints import FormulaError, compile, conjunction
     from constraints.contradictions import refuse_impossible
 
+    tolerances: dict[str, float] = {}
     for text, rule in rules.items():
         try:
-            compile(rule, layout, end)
+            tolerances |= compile(rule, layout, end).tolerances()
         except FormulaError as problem:
             if len(rules) == 1:
                 raise
             raise FormulaError(f"{problem}\n  in the rule {text}") from None
     refuse_impossible(conjunction(*rules.values()), layout, end=end)
+    return tolerances
 
 
 def _show(found: Explanation) -> None:

@@ -17,6 +17,7 @@ COMMANDS = {
     "simulate": "simulate a model and write its trajectories",
     "plot": "draw trajectories as a fan chart",
     "check": "judge a dataset by rules and explain the verdicts",
+    "evaluate": "measure how far samples are from reference data",
 }
 
 
@@ -58,13 +59,13 @@ class Commands(click.Group):
             raise Refusal(str(problem), 3) from problem
         except InputError as problem:
             raise Refusal(str(problem), 2) from problem
-        except ValueError as problem:
-            code = _formula_error(problem)
+        except SimulationError as problem:
+            raise Refusal(str(problem), 1) from problem
+        except (ValueError, RuntimeError) as problem:
+            code = _code(problem)
             if code is None:
                 raise
             raise Refusal(str(problem), code) from problem
-        except SimulationError as problem:
-            raise Refusal(str(problem), 1) from problem
         except MemoryError as problem:
             raise Refusal("out of memory: ask for fewer samples or steps", 1) from problem
         except BrokenPipeError:
@@ -74,16 +75,20 @@ class Commands(click.Group):
             raise Refusal(str(problem), 1) from problem
 
 
-def _formula_error(problem: ValueError) -> int | None:
-    """The exit code for what is wrong with a formula; None for anything else.
+def _code(problem: Exception) -> int | None:
+    """The exit code for what is wrong with a formula or a model; None for anything else.
 
-    Asked of the module that raised it, if it is loaded: importing `constraints` here would load
-    torch for every `--help`.
+    Asked of the modules that define such errors, if they are loaded: importing `constraints` here
+    would load torch for every `--help`.
     """
-    errors = sys.modules.get("constraints.errors")
-    if errors is None or not isinstance(problem, errors.FormulaError):
-        return None
-    return 3 if isinstance(problem, errors.ImpossibleError) else 2
+    formulas, models = map(sys.modules.get, ("constraints.errors", "surrogate.errors"))
+    if formulas is not None and isinstance(problem, formulas.FormulaError):
+        return 3 if isinstance(problem, formulas.ImpossibleError) else 2
+    if models is not None and isinstance(problem, models.ModelError):
+        return 2
+    if models is not None and isinstance(problem, models.TrainingError):
+        return 1
+    return None
 
 
 @click.command(

@@ -89,6 +89,7 @@ def formulas(
 ) -> dict[str, Formula]:
     """The rules of --where and --bridge under their text, each once."""
     from constraints import FormulaError, bridge, parse
+    from constraints.syntax import spelled_out
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     found: list[Formula] = []
@@ -96,7 +97,7 @@ def formulas(
         written = files.read_rules(text[1:]) if text.startswith("@") else [("--where", text)]
         for place, rule in written:
             try:
-                found.append(parse(rule))
+                found.append(spelled_out(parse(rule), layout))
             except FormulaError as problem:
                 raise FormulaError(f"{place}: {problem}") from None
     for text in bridges:

@@ -42,5 +42,6 @@ from constraints.terms import call as call
 from constraints.terms import end as end
 from constraints.terms import maximum as maximum
 from constraints.terms import minimum as minimum
+from constraints.terms import now as now
 from constraints.terms import signals as signals
 from constraints.terms import time as time

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ from constraints.signals import Layout
 
 MOST_READINGS = 4_000  # of a flat sample; beyond it only the obvious is looked for
 MOST_SUMS = 20_000
+MOST_BRANCHES = 2_000  # of all disjunctions together
 MOST_STEPS = 100  # of a quantifier around a disjunction, which are looked at one by one
 ROUNDS = 50
 _CLOSE = 1e-9
@@ -215,12 +217,19 @@ class _Prover:
         self.layout = layout
         self.end = end
         self.first_limit = len(parts)
-        self.count = 0
+        self.count = self.branches = 0
         self.start = self.known_bounds()
         self.parts: list[list[_Sum | _Choice]] = []
         for i, part in enumerate(parts):
             lowered = lower(resolve(part, layout, end), layout)
             self.parts.append(list(self.rows(lowered, Frame(), frozenset({i}))))
+
+    @cached_property
+    def basis(self) -> Evaluator:
+        """Evaluates at zero and at every unit vector: what a linear sum does to them is its row."""
+        size = self.layout.size
+        points = torch.cat([torch.zeros(1, size), torch.eye(size)]).to(torch.float64)
+        return Evaluator(self.layout, self.layout.split(points), Boolean(), self.end)
 
     def conflict(self, chosen: Iterable[int]) -> _Conflict | None:
         """What goes wrong with the chosen parts, if anything is seen to."""
@@ -302,6 +311,9 @@ class _Prover:
             inner = frame.extended(node.variable, index, size)
             yield from self.rows(node.body, inner, sources)
         elif node.kind == "exists" and not frame.sizes and size > 0:
+            self.branches += size
+            if self.branches > MOST_BRANCHES:
+                return
             places = (Frame((), {**frame.variables, node.variable: Index(step)}) for step in steps)
             yield _Choice(tuple(tuple(self.rows(node.body, at, sources)) for at in places), sources)
 
@@ -314,9 +326,7 @@ class _Prover:
             return
         if self.end in ("weak", "strong"):
             return  # what lies outside has no reading
-        basis = torch.cat([torch.zeros(1, size), torch.eye(size)]).to(torch.float64)
-        evaluator = Evaluator(self.layout, self.layout.split(basis), Boolean(), self.end)
-        value: Tensor = evaluator.total(node, frame)
+        value: Tensor = self.basis.total(node, frame)
         value = value.expand(size + 1, *frame.sizes).reshape(size + 1, places)
         low, high = node.low - node.slack, node.high + node.slack
         strict = (node.open_low, node.open_high)

@@ -61,9 +61,7 @@ def _numbers(signal: Signal, given: Any, lead: tuple[int, ...]) -> Tensor:
         return _one_hot(signal, value)
     if value.is_floating_point():
         return value
-    if value.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
-        return value.to(torch.float32)
-    if value.numel() and int(value.abs().max()) > _EXACT:
+    if value.dtype == torch.int64 and value.numel() and int(value.abs().max()) > _EXACT:
         raise DataError(f"{signal.name} holds whole numbers beyond 2^53, which would be rounded")
     return value.to(torch.float64)
 

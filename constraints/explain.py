@@ -28,7 +28,7 @@ from constraints.signals import Layout
 from constraints.terms import Aggregate, At, Count
 from constraints.values import free
 
-NUMBERS = 2_000_000  # of a batch looked at together, where no chunk is given
+TOGETHER = 2_000_000  # of a batch looked at together, where no chunk is given
 LAID_OUT = 50_000_000  # of these, what windows within windows may spread out to
 HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")
 WIDEST = 72  # characters of a rule in a plain table
@@ -52,7 +52,7 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """For JSON, which knows no infinity: such a margin is None."""
         pairs = asdict(self).items()
-        return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in pairs}
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in pairs}
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """For people, in the order of HEADER."""
@@ -122,7 +122,7 @@ def chunk_size(programs: Sequence[Program]) -> int:
     size = layout.instances * sum(each.size for each in layout.signals if each.name in names)
     nesting = max(_nesting(program.lowered) for program in programs)
     spread = math.prod([max(1, layout.steps)] * nesting)
-    return max(1, min(NUMBERS // max(1, size), LAID_OUT // spread))
+    return max(1, min(TOGETHER // max(1, size), LAID_OUT // spread))
 
 
 def _nesting(node: Node) -> int:

@@ -194,9 +194,15 @@ class _Reader:
             if not isinstance(value, Const):
                 raise self.error(allowed, f"a tolerance is a number, not {_brief(value)}")
             tolerance = value.value
-        terms = tuple(self.term(part, scope, "; a chain is a < b < c") for part in parts[::2])
+        terms = tuple(self.side(part, scope, "; a chain is a < b < c") for part in parts[::2])
         relations = tuple(_SAME.get(str(word), str(word)) for word in parts[1::2])
         return f.Compare(terms, relations, tolerance)
+
+    def side(self, tree: Tree_, scope: frozenset[str], hint: str = "") -> Term:
+        """One side of a comparison, where `true` and `false` are what a signal may be."""
+        if isinstance(tree, Tree) and tree.data == "truth":
+            return Name(str(tree.children[0]), quoted=True)
+        return self.term(tree, scope, hint)
 
     def _within(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         subject, *negated, low, high = parts
@@ -206,7 +212,7 @@ class _Reader:
     def _member(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         subject, *rest = parts
         negated = isinstance(rest[0], Token)
-        values = [self.term(part, scope) for part in rest[negated:]]
+        values = [self.side(part, scope) for part in rest[negated:]]
         inside = f.one_of(self.term(subject, scope), *values)
         return f.Not(inside) if negated else inside
 

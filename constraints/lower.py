@@ -21,8 +21,8 @@ from constraints.signals import Layout
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
 
 _FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
-_RELATIVE = 0.01  # of a signal's known range: the default tolerance of a real-valued equality
-_ABSOLUTE = 1e-3  # of the value's size, where no range is known
+_SHARE = 1e-3  # of the data's span: the default tolerance of a real-valued equality
+_ROUNDING = 1e-6  # of the value's size: the same where no span is known
 
 
 def lower(formula: f.Formula, layout: Layout) -> f.Formula:
@@ -128,6 +128,8 @@ class _Lowering:
                 return value.is_integer()
             case Apply("+" | "neg" | "*" | "abs" | "max" | "min", arguments):
                 return all(self.integer(argument) for argument in arguments)
+            case Apply("pow", (base, Const(power))):
+                return power.is_integer() and power >= 0 and self.integer(base)
         return False
 
     def slack(self, atom: Atom, value: float) -> float:
@@ -136,14 +138,16 @@ class _Lowering:
             return 0.0
         spans = [abs(c) * self.span(t) for c, t in zip(atom.coefficients, atom.terms, strict=True)]
         total = sum(spans)
-        return _RELATIVE * total if math.isfinite(total) else _ABSOLUTE * max(1.0, abs(value))
+        return _SHARE * total if math.isfinite(total) else _ROUNDING * abs(value)
 
     def span(self, term: Term) -> float:
         """How far apart two values of the term can be, where its signal's bounds are known."""
         match term:
             case At(Name(name)) | Name(name) | Aggregate("max" | "min" | "mean", At(Name(name))):
                 signal = self.layout.find(name)
-                return math.inf if signal is None else signal.high - signal.low
+                if signal is None:
+                    return math.inf
+                return signal.high - signal.low if signal.span is None else signal.span
             case Option():
                 return 0.0
         return math.inf

@@ -14,10 +14,13 @@ from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.formula import Formula, names
 from constraints.frames import Frame, Index
+from constraints.language import parse
 from constraints.lower import lower
+from constraints.lowered import Atom
 from constraints.resolve import resolve
 from constraints.semantics import Boolean, LogLTN, LogProbabilistic, Robustness, Semantics
 from constraints.signals import Layout
+from constraints.syntax import descend
 from constraints.terms import NOW
 
 DEFAULT = LogProbabilistic()
@@ -47,6 +50,7 @@ class Program:
     def __call__(self, data: Mapping[str, Any] | Tensor, semantics: Semantics = DEFAULT) -> Tensor:
         """The value for each sample: (B,)."""
         self.at_start()
+        meant(semantics)
         batch, tensors = self.read(data)
         value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
         return self.sound(value if len(value) == batch else value.expand(batch))
@@ -66,6 +70,7 @@ class Program:
         end: str = "clip",
     ) -> Tensor:
         """The value at every step taken as `now`: (B, T)."""
+        meant(semantics)
         lowered = self.traced(end)
         batch, tensors = self.read(data, self.used(lowered))
         steps = self.layout.steps
@@ -95,6 +100,11 @@ class Program:
                 f"{self.formula} was compiled for traces; ask for program.trace(...)"
             )
 
+    def tolerances(self) -> dict[str, float]:
+        """The equalities whose verdict has the default tolerance of real data, and that."""
+        atoms = (node for node in descend(self.lowered) if isinstance(node, Atom))
+        return {atom.readable(): atom.slack for atom in atoms if atom.slack}
+
     def used(self, lowered: Formula) -> set[str]:
         """The signals that a lowered formula reads; one, for the batch's size, if it reads none."""
         return (names(lowered) & set(self.layout.names)) or {self.layout.names[0]}
@@ -122,8 +132,13 @@ class Program:
         )
 
 
+def meant(semantics: Semantics) -> None:
+    if isinstance(semantics, type) or not hasattr(semantics, "atom"):
+        raise FormulaError(f"{semantics!r} is not a semantics; write one such as Robustness()")
+
+
 def compile(
-    formula: Formula, layout: Layout, end: str | None = None, *, trace: bool = False
+    formula: Formula | str, layout: Layout, end: str | None = None, *, trace: bool = False
 ) -> Program:
     """The formula against a layout: names, times and windows are checked here, once.
 
@@ -131,4 +146,9 @@ def compile(
     range over the steps that exist; "weak" ("strong"): what lies outside counts as met (not met).
     `trace`: for `Program.trace` only, which a bare `I <= 20` has and a value at the start has not.
     """
-    return Program(formula, layout, end, trace=trace)
+    found = parse(formula) if isinstance(formula, str) else formula
+    if not isinstance(found, Formula):
+        raise FormulaError(f"{formula!r} is neither a formula nor the text of one")
+    if not isinstance(layout, Layout):
+        raise FormulaError(f"a formula is compiled against a Layout, not {layout!r}")
+    return Program(found, layout, end, trace=trace)

@@ -90,6 +90,8 @@ class _Resolver:
         for subject, other in ((left, right), (right, left)):
             signal = self.layout.find(subject.name) if isinstance(subject, Name) else None
             if signal is not None and signal.kind == "category":
+                if node.tolerance is not None:
+                    raise FormulaError(f"{node}: words have no tolerance")
                 return self.category(subject, signal, relation, other)
         sides = (self.term(left, scope), self.term(right, scope))
         return f.Compare(sides, (relation,), node.tolerance)
@@ -98,25 +100,32 @@ class _Resolver:
         assert isinstance(subject, Name)
         if relation not in ("=", "!="):
             raise FormulaError(
-                f"{signal.name} is a category: compare it with = or !=, or write in {{...}}"
+                f"{signal.name} holds words, not numbers ({_some(signal.categories)}): compare it "
+                "with = or !=, or write in {...}"
             )
-        if isinstance(other, Name) and other.name in signal.categories:
-            index = signal.categories.index(other.name)
-        elif isinstance(other, Const) and str(other) in signal.categories:
-            index = signal.categories.index(str(other))
-        else:
-            word = other.name if isinstance(other, Name) else str(other)
+        word = other.name if isinstance(other, Name) else str(other)
+        if set(signal.categories) <= {"True", "False"}:
+            word = {"1": "True", "0": "False"}.get(word, word.capitalize())
+        if word not in signal.categories:
             raise unknown(f"category of {signal.name}:", word, signal.categories)
+        index = signal.categories.index(word)
         weight = Option(self.owned(subject), index)
         return f.Compare((weight, Const(0.5)), (">=" if relation == "=" else "<",))
 
     def quantifier(self, node: f.Quantifier, scope: Scope) -> f.Formula:
         name = f"%{scope.level}"
         region = node.region
+        if self.layout.find(node.variable) is not None:
+            raise FormulaError(
+                f"{node.kind} {node.variable}: {node.variable} is a signal; name the variable "
+                "otherwise, such as t"
+            )
         if region is not None or (
             node.first is None and reads_image(node.body, node.variable, self.layout)
         ):
             return self.over_pixels(node, scope, name, region)
+        if node.variable == NOW and any(bound.base == NOW for bound in ends(node)):
+            self.anchored(node, scope)
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         times = node.variable == NOW or indexes(node.body, node.variable)
         window = self.times.window(first, last, scope, f"{node.kind} {node.variable}", clip=times)
@@ -147,8 +156,18 @@ class _Resolver:
         body = self.formula(node.body, inner)
         return f.Quantifier(node.kind, name, None, None, body, region or PIXELS)
 
+    def anchored(self, node: f.Formula, scope: Scope) -> None:
+        """Refuse `forall t: ... eventually[0,5](...)`: it would count from step 0 for every t."""
+        if scope.now is None and scope.variables:
+            bound = ", ".join(scope.variables)
+            raise FormulaError(
+                f"{node} counts from step 0, not from {bound}: write always(...) in place of the "
+                "outer quantifier, or bind a variable here too, as in exists u in [t, t + 5]: ..."
+            )
+
     def until(self, node: f.Until, scope: Scope) -> f.Formula:
         """`Until` binds a step of its own; `here` becomes that step in both operands."""
+        self.anchored(node, scope)
         name = f"%{scope.level}"
         low, high = self.times.range(scope.here, scope)
         if node.past:
@@ -203,9 +222,11 @@ class _Resolver:
     def name(self, node: Name, scope: Scope) -> Term:
         """A name on its own: a column, a parameter, a series read now, or `S25`."""
         signal = self.layout.find(node.name)
-        if signal is None and node.instance is not None:
-            return self.owned(node)  # which refuses
+        if node.instance is not None:
+            self.owned(node)  # which refuses what is not there
         if signal is None:
+            if node.name in ("true", "false") and node.quoted:
+                return Const(node.name == "true")
             if node.name in self.layout.parameters:
                 return Const(float(self.layout.parameters[node.name]))
             if node.name != "time" or not self.layout.times:
@@ -216,7 +237,7 @@ class _Resolver:
         if signal is not None and signal.kind == "category":
             raise FormulaError(
                 f"{node} is a category, not a number; compare it with = or != to one of "
-                f"{', '.join(signal.categories[:12])}"
+                f"{_some(signal.categories)}"
             )
         if scope.now is None:
             if signal is not None and signal.kind == "image":
@@ -253,7 +274,10 @@ class _Resolver:
                 )
             return Name(node.name)
         if node.instance > count:
-            legal = f"write {node.name}[1] to [{count}]" if count > 1 else f"write {node.name}"
+            legal = f"write {node.name}[1] to {node.name}[{count}]"
+            if count == 1:
+                legal = f"write {node.name}; at step {node.instance} it is written "
+                legal += f"{node.name}({node.instance})"
             raise FormulaError(f"{node}: there is no such instance; {legal}")
         return Name(node.name, node.instance if count > 1 else None)
 
@@ -400,3 +424,7 @@ class _Resolver:
             ):
                 hint = f"; of several numbers it is written {node.kind}({body}, +{node.first}, ...)"
             raise FormulaError(f"{node}: {body} does not change with time{hint}")
+
+
+def _some(words: tuple[str, ...]) -> str:
+    return ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")

@@ -57,6 +57,11 @@ class Times:
 
     def number(self, node: Step, scope: Scope) -> Term:
         """A step used as a number."""
+        if node.base == NOW and scope.now is None:
+            raise FormulaError(
+                "now is a step that always, eventually and the like move; a signal of that name "
+                'is written "now"'
+            )
         step = self.step(node, scope)
         if step.base in scope.pixels:
             raise FormulaError(f"{node} is a pixel and has no number")

@@ -195,14 +195,18 @@ class Robustness:
     either = exists = Max()
 
     def atom(self, y: Tensor, atom: Atom) -> Tensor:
-        if atom.equality:
-            return atom.slack - (y - atom.low).abs()
-        if math.isinf(atom.low):
-            return (atom.high + atom.slack) - y
-        if math.isinf(atom.high):
-            return y - (atom.low - atom.slack)
         low, high = atom.low - atom.slack, atom.high + atom.slack
-        return torch.minimum(y - low, high - y)
+        if atom.equality:
+            margin = atom.slack - (y - atom.low).abs()
+        elif math.isinf(low):
+            margin = high - y
+        elif math.isinf(high):
+            margin = y - low
+        else:
+            margin = torch.minimum(y - low, high - y)
+        if math.isnan(y.detach().sum().item()):  # undefined: not met
+            margin = torch.where(torch.isnan(y), -torch.inf, margin)
+        return margin
 
     def constant(self, truth: bool) -> float:
         return math.inf if truth else -math.inf
@@ -211,12 +215,13 @@ class Robustness:
         return value
 
     def truth(self, value: Tensor) -> Tensor:
-        return (value >= 0).to(value.dtype)
+        raise TypeError("margins are not counted; verdicts are")
 
 
 @dataclass(frozen=True)
 class Boolean:
-    """The hard verdict."""
+    """The hard verdict. What is not a number, such as the log of -1, is not met, nor its negation,
+    so that `x(2) <= 0 or log(x(2)) <= 1` guards itself."""
 
     margins = False
 
@@ -224,8 +229,6 @@ class Boolean:
     either = exists = Any()
 
     def atom(self, y: Tensor, atom: Atom) -> Tensor:
-        if bool(torch.isnan(y).any()):
-            raise FormulaError(f"{atom.readable()} is not a number for some samples")
         low, high = atom.low - atom.slack, atom.high + atom.slack
         above = y > low if atom.open_low else y >= low
         below = y < high if atom.open_high else y <= high

@@ -33,7 +33,8 @@ class Signal:
     """One named signal. `shape` is that of a single sample: (T,), (), (K,) or (C, H, W).
 
     `integer`: its values are counts, so an equality is exact and `< 5` is `<= 4`. `low` and
-    `high` are what it is known to stay within.
+    `high` are what it is known to stay within; `span` is how far values in the data lie apart,
+    which the tolerance of a real-valued equality is a share of.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Signal:
     low: float = -math.inf
     high: float = math.inf
     categories: tuple[str, ...] = ()
+    span: float | None = None
 
     def __post_init__(self) -> None:
         Name(self.name)  # it must be one that a formula can write
@@ -117,6 +119,10 @@ class Layout:
         for name in ("parameters", "functions", "regions"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         self._check_names()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a proxy has no copy of its own
+        mappings = (dict(each) for each in (self.parameters, self.functions, self.regions))
+        return type(self), (self.signals, self.times, *mappings, self.instances)
 
     def _check_names(self) -> None:
         for name in {*self.parameters, *self.functions} & set(self.names):

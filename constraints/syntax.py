@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
+
 from constraints import formula as f
+from constraints.bridge import readings
 from constraints.errors import FormulaError
 from constraints.nodes import Node
 from constraints.scope import START
@@ -23,6 +27,26 @@ def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
 def descend(node: Node) -> list[Node]:
     """The node and everything below it."""
     return [node, *(below for child in node.children() for below in descend(child))]
+
+
+def spelled_out(formula: f.Formula, layout: Layout) -> f.Formula:
+    """The formula with `S25` written as `S(25)` wherever the layout makes it that."""
+    series = [signal.name for signal in layout.signals if signal.kind == "series"]
+    known = {*layout.names, *layout.parameters}
+
+    def go(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(go(item) for item in value)
+        if isinstance(value, Name) and value.instance is None and value.name not in known:
+            found = readings(value.name, series)
+            return At(Name(found[0][0]), Step(None, found[0][1])) if len(found) == 1 else value
+        if isinstance(value, Node):
+            changed = {each.name: go(getattr(value, each.name)) for each in fields(value)}
+            return replace(value, **changed)
+        return value
+
+    spelled: f.Formula = go(formula)
+    return spelled
 
 
 def indexes(body: Node, variable: str) -> bool:

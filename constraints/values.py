@@ -20,7 +20,7 @@ from constraints.folds import Fold, Max, Mean, Min, Sum
 from constraints.frames import Frame, Index
 from constraints.lowered import PIXELS, Moving, Option
 from constraints.nodes import Node
-from constraints.semantics import Semantics
+from constraints.semantics import Boolean, Semantics
 from constraints.signals import Layout
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
 
@@ -85,6 +85,10 @@ class Values(ABC):
         self.like = next(iter(tensors.values()))  # of whose kind constants are
         self._series: dict[tuple[object, ...], Tensor] = {}
         self._outside: list[Tensor] = []  # masks of places off the grid, for the atom at hand
+
+    def under(self, semantics: Semantics) -> Values:
+        """The same data under another semantics."""
+        return type(self)(self.layout, self.tensors, semantics, self.end)
 
     @abstractmethod
     def formula(self, node: f.Formula, frame: Frame) -> Tensor:
@@ -260,8 +264,12 @@ class Values(ABC):
                 assert first is not None
                 assert last is not None
 
+                # a margin of 0 does not say whether a strict comparison holds: count verdicts
+                counter = self.under(Boolean()) if self.semantics.margins else self
+
                 def truth(inner: Frame) -> Tensor:
-                    return self.semantics.truth(self.formula(body, inner)).to(self.like.dtype)
+                    found = counter.formula(body, inner)
+                    return counter.semantics.truth(found).to(self.like.dtype)
 
                 return self.over(SUM, NOW, first, last, body, truth, frame, counted=True)
         raise TypeError(f"{node!r} is not resolved")
@@ -330,13 +338,16 @@ class Values(ABC):
         return self.extreme(node.kind, low, high, node.body, frame)
 
     def integral(self, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
-        """The trapezoidal rule over model time, as a difference of its running total."""
+        """The trapezoidal rule over model time, as a difference of its running total.
+
+        In double precision, or a window after a large stretch would be lost to rounding.
+        """
         steps = self.layout.steps
-        x = self.term(body, Frame().alone(NOW, 0, steps)).expand(-1, steps)
+        x = self.term(body, Frame().alone(NOW, 0, steps)).expand(-1, steps).double()
         times = torch.tensor(self.layout.times, dtype=x.dtype, device=x.device)
         panels = (x[:, 1:] + x[:, :-1]) / 2 * times.diff()
         running = pad(panels.cumsum(1), (1, 0))
-        return frame.place(running, high) - frame.place(running, low)
+        return (frame.place(running, high) - frame.place(running, low)).to(self.like.dtype)
 
     def extreme(self, kind: str, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
         """The first step of a window that holds its greatest (least) value."""
@@ -352,7 +363,8 @@ class Values(ABC):
         first, last = (inner.numbers(bound, self.like) for bound in (low, high))
         inside = (at >= first.clamp(min=0)) & (at <= last.clamp(max=steps - 1))
         x = torch.where(inside, x if kind == "argmax" else -x, -torch.inf)
-        return (at + 0 * x.argmax(-1, keepdim=True)).gather(-1, x.argmax(-1, keepdim=True))[..., 0]
+        place = x.argmax(-1, keepdim=True)
+        return at.expand(*place.shape[:-1], size).gather(-1, place)[..., 0]
 
 
 def _padded(x: Tensor, left: int, right: int, value: float | bool) -> Tensor:

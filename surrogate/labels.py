@@ -63,7 +63,8 @@ def layout_of(data: Data, instances: int = 1) -> Layout:
     for name in _names(data):
         limit = bounds.get(name, (-math.inf, math.inf))
         if set(data[name].dims) == {"sample", "time"} and data[name].dtype.kind in "iufb":
-            found.append(Signal(name, "series", (len(times),), _whole(data[name]), *limit))
+            shape, whole = (len(times),), _whole(data[name])
+            found.append(Signal(name, "series", shape, whole, *limit, span=_span(data[name])))
         elif data[name].dims == ("sample",):
             column = _column(data, name, limit)
             found += [] if column is None else [column]
@@ -111,7 +112,8 @@ def _column(data: Data, name: str, limit: tuple[float, float]) -> Signal | None:
         if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
             return None
     elif not pd.api.types.is_bool_dtype(kind):
-        return Signal(name, "column", (), _whole(data[name]), *limit)
+        whole = _whole(data[name]) or _happens_whole(data[name])
+        return Signal(name, "column", (), whole, *limit, span=_span(data[name]))
     labels = tuple(sorted({word for word in _words(data, name, EVERYTHING) if word is not None}))
     return Signal(name, "category", (len(labels),), categories=labels) if labels else None
 
@@ -122,6 +124,22 @@ def _whole(values: Any) -> bool:
     if isinstance(values, xr.DataArray) and not {"scale_factor", "add_offset"} & {*values.encoding}:
         kind = values.encoding.get("dtype", kind)
     return np.dtype(getattr(kind, "numpy_dtype", kind)).kind in "iub"
+
+
+def _happens_whole(values: Any) -> bool:
+    """Whether a table's floats are counts all the same: 5000.0, as spreadsheets write them."""
+    if not isinstance(values, pd.Series):
+        return False
+    known = np.asarray(values.dropna(), float)
+    return known.size > 0 and bool((known == known.round()).all())
+
+
+def _span(values: Any) -> float | None:
+    """How far the values (the first 100,000 samples) lie apart; None where there are none."""
+    some = values.iloc[:100_000] if isinstance(values, pd.Series) else values[:100_000].values
+    known = np.asarray(some, float)
+    known = known[np.isfinite(known)]
+    return float(np.ptp(known)) if known.size else None
 
 
 def _times(data: xr.Dataset) -> tuple[float, ...]:

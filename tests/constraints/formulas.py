@@ -47,6 +47,11 @@ class Scope:
     here: Range = (0, 0)
     now: bool = False
 
+    @property
+    def anchored(self) -> bool:
+        """Where an operator relative to now would count from step 0, not from the variable."""
+        return bool(self.variables) and not self.now
+
     def moved(self, steps: Range) -> Scope:
         return replace(self, here=steps, now=True)
 
@@ -113,7 +118,7 @@ class Generator:
         kind = self.random.choice(["forall", "exists"])
         past = self.random.random() < 0.4
         window = self.distances(scope.here, past)
-        if window is None:
+        if window is None or scope.anchored:
             return self.compare(depth, scope)
         first, last = window
         body = self.formula(depth - 1, scope.moved(self.reached(scope.here, first, last, past)))
@@ -125,7 +130,7 @@ class Generator:
         kind = self.random.choice(["forall", "exists"])
         past = self.random.random() < 0.4
         window = self.distances(scope.here, past)
-        if window is None:
+        if window is None or scope.anchored:
             return self.compare(depth, scope)
         first, last = window
         inner = scope.moved(self.reached(scope.here, 0, last, past))

@@ -145,7 +145,7 @@ class Spelling:
             return self.unfold(Atom(parts, low=value, open=strict, k=k))
         given = tolerance or 0.0
         counts = all(isinstance(t, Aggregate) and t.kind in ("argmax", "argmin") for _, t in parts)
-        slack = 0.0 if tolerance is not None or counts else 1e-3 * max(1.0, abs(value))
+        slack = 0.0 if tolerance is not None or counts else 1e-6 * abs(value)
         if relation == "=":
             return self.unfold(Atom(parts, value - given, value + given, slack=slack, k=k))
         far = given + slack

@@ -117,7 +117,7 @@ def test_nothing_is_claimed_of_what_can_be(text: str) -> None:
 
 
 def test_equalities_of_real_data_have_their_tolerance() -> None:
-    layout = Layout.series("x", 3, low=0, high=1000)  # whose default tolerance is 10
+    layout = Layout.series("x", 3, low=0, high=10_000)  # whose default tolerance is 10
     assert find(parse("x(1) = 5 and x(1) = 20"), layout) is None
     assert find(parse("x(1) = 5 and x(1) = 30"), layout) is not None
     assert find(parse("x(1) = 5 +- 1 and x(1) = 8 +- 1"), layout) is not None

@@ -104,7 +104,7 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         # categories
         (TABLE, "race = white", "category of race: 'white'; did you mean 'White'?"),
         (TABLE, 'race in {"White", "Green"}', "'Green' (have: Asian, Black, White)"),
-        (TABLE, "race <= 2", "race is a category: compare it with = or !=, or write in {...}"),
+        (TABLE, "race <= 2", "race holds words, not numbers"),
         (TABLE, "race + 1 <= 2", "race is a category, not a number; compare it with = or != to"),
         (TABLE, "age(0) <= 3", "age has one value a sample; write age without a step"),
         # regions and instances
@@ -116,7 +116,7 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         (
             WINES,
             "alcohol[3] <= 3",
-            "alcohol[3]: there is no such instance; write alcohol[1] to [2]",
+            "alcohol[3]: there is no such instance; write alcohol[1] to alcohol[2]",
         ),
         (WINES, "alchol[1] <= 3", "unknown signal 'alchol'; did you mean 'alcohol'?"),
         (WINES, "alcohol <= 3", "there are 2 instances: write alcohol[1], ..., alcohol[2]"),
@@ -208,5 +208,21 @@ def test_batches_of_different_size() -> None:
 
 def test_what_is_not_a_number_for_some_data() -> None:
     program = compile(parse("S(0) / I(0) <= 3"), SERIES)
-    with pytest.raises(FormulaError, match=r"S\(0\) / I\(0\) <= 3 is not a number for"):
-        program.verdict({"S": torch.zeros(4, 30), "I": torch.zeros(4, 30)})
+    data = {"S": torch.zeros(4, 30), "I": torch.zeros(4, 30)}
+    with pytest.raises(DataError, match=r"S\(0\) / I\(0\) <= 3 is not a number for 4 of 4"):
+        program(data)
+    assert not program.verdict(data).any()  # what is undefined is not met
+    assert not compile(parse("not S(0) / I(0) <= 3"), SERIES).verdict(data).any()
+    assert compile(parse("I(0) = 0 or S(0) / I(0) <= 3"), SERIES).verdict(data).all()
+
+
+def test_a_relative_operator_does_not_count_from_a_named_variable() -> None:
+    layout = Layout.series("I", 30)
+    for text in (
+        "forall t in [0, 5]: I(t) > 30 implies eventually[0,5](I < 10)",
+        "exists t: I(t) > 3 until I < 2",
+    ):
+        with pytest.raises(FormulaError, match="counts from step 0, not from t"):
+            compile(parse(text), layout)
+    compile(parse("always[0,5](I > 30 implies eventually[0,5](I < 10))"), layout)
+    compile(parse("always[0,5](exists u in [now, now + 3]: I(u) > I)"), layout)

@@ -140,7 +140,7 @@ def test_drawn_formulas_at_every_step(formula: Formula) -> None:
         "integral(x * y) <= 1 and integral(x, 2, 6) >= mean(delta(y)) - sum(cumsum(z), 1, 3)",
         "always[0,3](x >= 0 implies eventually[1,4](y <= 0.5 since[0,1] z(now) > -1))",
         "(x + 2 * y)(3) >= z@4 or time(2) >= x(2) + 2",
-        "exists t in [1, 3]: eventually[0,2](x(t) <= y until[0,2] z >= x(t - 1))",
+        "eventually[0,2](exists t in [1, 3]: x(t) <= y until[0,2] z >= x(t - 1))",
     ],
 )
 def test_chosen_formulas(text: str) -> None:
@@ -148,6 +148,43 @@ def test_chosen_formulas(text: str) -> None:
     for seed in range(4):
         data = {**normal(seed), "time": torch.arange(STEPS).double().expand(2, -1)}
         assert_agrees(formula, data, None)
+
+
+@pytest.mark.parametrize("end", ["clip", "weak", "strong"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        # windows that may be empty, or whose body does not change with the variable
+        "exists v in [now - 1, end - 3]: z = -1.7 +- 0",
+        "count(forall u in [end, now + 4]: z <= -1.6) >= 2",
+        "always[1,1](mean(x) >= 0.8) or eventually[1,1](x(0) > 0)",
+        "forall now in [end - 2, end]: always[2,3](y > 1.8)",
+        "exists now in [1, 3]: once(forall u in [now, now + 3]: sum(y, 3, 7) < 0)",
+        "historically[1,2](false) and eventually[1,2](true)",
+        "eventually[0,0](forall now in [0, now - 1]: true iff z >= max(y, abs(x)))",
+        # operators that look beyond the grid before they are cut to it
+        "true until[3,7] x <= 0.3",
+        "exists now in [now, 1]: (exists t in [end - 3, now - 1]: y(t + 1) > 1) release[2,4] y < z",
+        "eventually[1,3](x >= 0 since[2,end] y >= mean(z, 2, 5))",
+        "once[3,3](abs(z) < 1.3 release[2,end] y < -0.1)",
+        "eventually[3,5](x < 0.5 trigger[1,end] z > 0.2)",
+    ],
+)
+def test_the_edges_of_the_grid(text: str, end: str) -> None:
+    assert_agrees(parse(text), normal(7, batch=1), end, trace=True)
+
+
+def test_clipped_aggregates() -> None:
+    for text in [
+        "argmax(2 * z, now - 1, now + 1) > 3",
+        "argmin(z, now - 3, now) <= now - 1",
+        "true until[3,7] mean(z, now - 2, now) <= 0.3",
+        "max(x, now - 2, now) - min(y, now, now + 3) <= integral(z, now - 1, now + 2)",
+    ]:
+        assert_agrees(parse(text), normal(8), "clip", trace=True)
+    inside = parse("eventually[1,3](x >= 0 since[2,end] y >= mean(z, now, now + 3))")
+    for end in ("clip", "weak", "strong"):
+        assert_agrees(inside, normal(9), end)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +291,7 @@ def test_categories_as_codes_and_as_weights() -> None:
     member = compile(parse("color in {red, blue}"), layout)
     codes = {"color": torch.tensor([0, 2, 1]), "size": torch.zeros(3)}
     assert member.verdict(codes).tolist() == [True, True, False]
-    with pytest.raises(FormulaError, match="category"):
+    with pytest.raises(FormulaError, match="holds words"):
         compile(parse("color <= red"), layout)
     with pytest.raises(FormulaError, match="did you mean 'green'"):
         compile(parse("color = gren"), layout)

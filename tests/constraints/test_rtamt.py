@@ -68,10 +68,10 @@ def equality(a: Term, relation: str, b: Term, tolerance: float | None) -> str:
     """RTAMT's own is exact; one with a tolerance is a bound on the distance."""
     if tolerance == 0.0:
         return f"({term(a)} {'==' if relation == '=' else '!=='} {term(b)})"
-    if tolerance is None:  # as in the library: a thousandth of the constant
+    if tolerance is None:  # as in the library: a millionth of the constant
         constant = b.arguments[-1] if isinstance(b, Apply) else b
         assert isinstance(constant, Const)
-        tolerance = 1e-3 * max(1.0, abs(constant.value))
+        tolerance = 1e-6 * abs(constant.value)
     return f"(abs({term(a)} - {term(b)}) {'<=' if relation == '=' else '>'} {tolerance})"
 
 

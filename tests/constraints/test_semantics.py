@@ -85,8 +85,8 @@ DUALS: list[Callable[[Formula, Formula], tuple[Formula, Formula]]] = [
     lambda a, b: (~a.until(b, 0, 3), (~a).release(~b, 0, 3)),
     lambda a, b: (~a.since(b), f.Until("forall", ~a, ~b, past=True)),
     lambda a, b: (
-        ~f.Quantifier("forall", "t", None, None, a),
-        f.Quantifier("exists", "t", None, None, ~a),
+        ~f.Quantifier("forall", "now", None, None, a),
+        f.Quantifier("exists", "now", None, None, ~a),
     ),
     lambda a, b: (~a.given(k=2.0, weight=3.0), (~a).given(k=2.0, weight=3.0)),
 ]
@@ -148,6 +148,31 @@ def test_the_verdict_is_the_sign_of_the_margin(formula: Formula) -> None:
     margin = value(formula, data, Robustness())
     clear = margin.abs() > 1e-9
     assert value(formula, data, Boolean())[clear].equal(margin[clear] > 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts"),  # of x(0) = 0, 1, 2
+    [
+        ("x(0) <= 1", [True, True, False]),
+        ("x(0) < 1", [True, False, False]),
+        ("x(0) >= 1", [False, True, True]),
+        ("x(0) > 1", [False, False, True]),
+        ("x(0) = 1", [False, True, False]),
+        ("x(0) != 1", [True, False, True]),
+        ("0 < x(0) <= 2", [False, True, True]),
+        ("0 < x(0) < 2", [False, True, False]),
+        ("abs(x(0) - 1) < 1", [False, True, False]),
+        ("max(x) > 1", [False, False, True]),
+        ("argmax(x) <= 6", [True, True, True]),
+        ("argmax(x) > 0", [False, False, False]),  # the first of equals
+    ],
+)
+def test_bounds_belong_to_an_inequality_unless_it_is_strict(
+    text: str, verdicts: list[bool]
+) -> None:
+    data = {name: torch.tensor([[0.0], [1.0], [2.0]]).expand(-1, STEPS) for name in NAMES}
+    assert value(text, data, Boolean()).tolist() == verdicts
+    assert value(f"not ({text})", data, Boolean()).tolist() == [not each for each in verdicts]
 
 
 def test_the_hard_limit_is_the_indicator() -> None:
@@ -296,12 +321,14 @@ def test_half_unit(text: str, low: float, high: float) -> None:
 
 
 def test_default_tolerances() -> None:
-    bounded = Layout((Signal("a", "column", low=0.0, high=50.0), Signal("b", "column")))
+    real = Signal("a", "column", low=0.0, high=50.0), Signal("b", "column")
+    bounded = Layout((*real, Signal("d", "column", span=500.0)))
     whole = Layout((Signal("c", "column", integer=True),))
     for text, layout, name, inside, outside in [
-        ("a = 20", bounded, "a", 20.4, 20.6),  # a hundredth of the range
-        ("b = 20", bounded, "b", 20.019, 20.021),  # a thousandth of the value
-        ("b = 0.5", bounded, "b", 0.5009, 0.5011),
+        ("a = 20", bounded, "a", 20.04, 20.06),  # a thousandth of the range
+        ("b = 20", bounded, "b", 20.000019, 20.000021),  # a millionth of the value: rounding
+        ("d = 20", bounded, "d", 20.4, 20.6),  # a thousandth of the data's span
+        ("c ^ 2 = 400", whole, "c", 20.0, 21.0),
         ("b = 20 +- 3", bounded, "b", 22.9, 23.1),
         ("b = 20 +- 0", bounded, "b", 20.0, 20.0001),
         ("c = 20", whole, "c", 20.0, 21.0),
@@ -353,3 +380,19 @@ def test_formulas_and_terms_have_no_truth_value() -> None:
 def test_settings_out_of_range_are_refused(make: Callable[[], Semantics]) -> None:
     with pytest.raises(FormulaError, match=r"must be"):
         make()
+
+
+def test_counts_are_of_verdicts() -> None:
+    """At a strict bound the margin is 0, which alone would not say that it is not met."""
+    x = {"x": torch.zeros(1, STEPS, dtype=torch.float64)}
+    for text, margin in [("count(x > 0) >= 1", -1.0), ("count(x >= 0) >= 1", STEPS - 1.0)]:
+        program = compile(parse(text), LAYOUT)
+        data = {**x, "y": x["x"], "z": x["x"]}
+        assert program.robustness(data).item() == margin
+        assert program.verdict(data).item() == (margin >= 0)
+
+
+def test_an_integral_behind_a_large_stretch_is_not_lost() -> None:
+    layout = Layout.series("y", 2000)
+    y = torch.cat([torch.full((1, 1000), 1e6), torch.full((1, 1000), 0.1)], 1)
+    assert compile(parse("integral(y, 1500, 1510) = 1 +- 0.01"), layout).verdict({"y": y}).all()

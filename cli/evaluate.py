@@ -1,0 +1,70 @@
+"""surrogate evaluate DATA"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cli import console, files, options
+
+if TYPE_CHECKING:
+    from surrogate.evaluation import Evaluation
+
+
+@click.command()
+@click.argument("data", default="samples.nc")
+@click.option("--against", metavar="DATA", required=True, help="The reference: of the same kind.")
+@options.seed
+@options.as_json
+@options.quiet
+def command(data: str, against: str, seed: int, as_json: bool, quiet: bool) -> None:
+    """Measure how far DATA (trajectories or a table) is from reference data.
+
+    Each distance stands beside its noise floor: what it is between two samples of the reference's
+    own law. A ratio of 1 is as close as these numbers of samples can tell.
+
+    \b
+    surrogate evaluate samples.nc --against trajectories.nc
+    surrogate evaluate samples.csv --against wine.csv
+    """
+    source, reference = files.open_dataset(data), files.open_dataset(against)
+
+    from surrogate.evaluation import evaluate
+
+    say = console.messages(quiet)
+    with say.status("measuring"):
+        found = evaluate(source, reference, seed=seed)
+    if as_json:
+        click.echo(json.dumps({"data": data, "against": against, "seed": seed, **found.to_dict()}))
+    else:
+        _show(found)
+    say.print(f"{found.samples:,} samples against {found.reference:,}")
+
+
+def _show(found: Evaluation) -> None:
+    """A table for people; lines of plain text where the output goes elsewhere."""
+    from surrogate.evaluation import HEADER
+
+    screen = Console(highlight=False)
+    if not screen.is_terminal:
+        click.echo(found.table())
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(HEADER):
+        table.add_column(name, justify="right" if 0 < i < 4 else "left", no_wrap=i > 0)
+    for name, value, floor, ratio, note in found.rows():
+        table.add_row(Text(name), Text(value), Text(floor), Text(ratio, _colour(ratio)), Text(note))
+    screen.print(table)
+
+
+def _colour(ratio: str) -> str:
+    """Green within the noise of a typical floor, red from three times it on."""
+    far = float(ratio) if ratio else math.nan
+    return "green" if far <= 1.25 else "red" if far >= 3 else "yellow" if ratio else ""

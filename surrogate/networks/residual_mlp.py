@@ -1,0 +1,29 @@
+"""A residual perceptron on flat samples (B, D): for tables, and for short series."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from surrogate.networks.embedding import Block, NoiseEmbedding
+
+
+class ResidualMLP(nn.Module):
+    """(B, D) to (B, D): a linear map in, `depth` blocks of `width`, a linear map out, from zero."""
+
+    def __init__(self, size: int, width: int = 256, depth: int = 4) -> None:
+        super().__init__()
+        self.noise = NoiseEmbedding(width)
+        self.enter = nn.Linear(size, width)
+        self.blocks = nn.ModuleList(Block(width, width) for _ in range(depth))
+        self.norm = nn.LayerNorm(width)
+        self.leave = nn.Linear(width, size)
+        nn.init.zeros_(self.leave.weight)
+        nn.init.zeros_(self.leave.bias)
+
+    def forward(self, x: Tensor, noise: Tensor) -> Tensor:
+        features = self.noise(noise)
+        hidden = self.enter(x)
+        for block in self.blocks:
+            hidden = block(hidden, features)
+        out: Tensor = self.leave(self.norm(hidden))
+        return out

@@ -1,0 +1,185 @@
+"""Columns of a table as runs: what their times are, and their values.
+
+A run has times t_0 < t_1 < ... and a value of each variable at each of them, some of which may be
+missing. Dates are brought to even steps, told in weeks, days or what else fits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from surrogate.errors import ModelError
+
+UNITS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+UNEVEN = 0.25  # of a step, by which dates may lie off an even grid: leap days, months
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record: labels of its rows for messages, times, and a column for each variable."""
+
+    name: str
+    labels: np.ndarray
+    times: np.ndarray
+    values: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What times are: numbers as they are, or dates as even steps of a unit."""
+
+    column: str | None
+    unit: str = "1"
+    length: float = 0.0  # of a step, in the unit; 0 for numbers
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        since = "since the start of each sample"
+        name = f"{self.unit} {since}" if self.length else self.column or "step"
+        return {"long_name": name, "axis": "T", "units": self.unit}
+
+
+# --- times ----------------------------------------------------------------------------------------
+
+
+def runs_of(
+    table: pd.DataFrame, time: str | None, id: str | None, columns: Sequence[str]
+) -> tuple[list[Run], Clock]:
+    """The runs of a long table or the only one of a series, sorted by time."""
+    values = pd.DataFrame({name: values_of(table[name]) for name in columns})
+    if id is not None and table[id].isna().any():
+        raise ModelError(f"{id} is missing in row {int(table[id].isna().to_numpy().argmax())}")
+    places = {"": np.arange(len(table))}
+    if id is not None:
+        places = {str(k): np.asarray(v) for k, v in table.groupby(id, sort=False).indices.items()}
+    if time is None:
+        counted = {name: np.arange(len(rows), dtype=float) for name, rows in places.items()}
+        runs = [Run(n, counted[n], counted[n], values.iloc[rows]) for n, rows in places.items()]
+        return runs, Clock(None)
+    numbers, dates = _times(table, time)
+    zoned = isinstance(table[time].dtype, pd.DatetimeTZDtype)
+    labels = np.asarray(table[time].astype(str) if zoned else table[time])
+    runs = []
+    for name, rows in places.items():
+        order = rows[np.argsort(numbers[rows], kind="stable")]
+        run = Run(name, labels[order], numbers[order], values.iloc[order])
+        again = np.flatnonzero(np.diff(run.times) == 0)
+        if again.size:
+            which = f"run {name} has" if id else "there are"
+            raise ModelError(
+                f"{which} two rows for the time {run.labels[again[0]]}; "
+                + ("drop one of them" if id else "name the column that tells runs apart (id=...)")
+            )
+        runs.append(run)
+    if not dates:
+        return runs, Clock(time)
+    seconds = usual_step(np.concatenate([np.diff(run.times) for run in runs]))
+    unit, length = _unit(seconds)
+    even = [Run(r.name, r.labels, positions(r, seconds) * length, r.values) for r in runs]
+    return even, Clock(time, unit, length)
+
+
+def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
+    """The times as numbers, dates in seconds; whether they are dates."""
+    column = table[time]
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax())
+        raise ModelError(f"{time} is missing in row {row}; drop or repair it")
+    if pd.api.types.is_numeric_dtype(column):
+        numbers = column.to_numpy(np.float64)
+        if not np.isfinite(numbers).all():
+            raise ModelError(f"{time} is infinite in row {int((~np.isfinite(numbers)).argmax())}")
+        return numbers, False
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        read = pd.to_datetime(column.astype(str), errors="coerce", format="ISO8601", utc=True)
+        if read.isna().any():
+            row = int(read.isna().to_numpy().argmax())
+            raise ModelError(
+                f"{time} is {column.iloc[row]!r} in row {row}, neither a number nor a date such as "
+                "1948-01-31"
+            )
+        column = read
+    first = column.min()
+    return ((column - first) / pd.Timedelta(seconds=1)).to_numpy(np.float64), True
+
+
+def usual_step(gaps: np.ndarray) -> float:
+    if not gaps.size:
+        raise ModelError("every run has a single step; a trajectory needs two or more")
+    return float(np.median(gaps))
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    """The unit in which a step is told, and its length there."""
+    days = seconds / UNITS["days"]
+    if 28 <= days <= 31 and days != 28:
+        return "months", 1.0
+    if 365 <= days <= 366:
+        return "years", 1.0
+    for unit, length in UNITS.items():
+        if seconds % length == 0:
+            return unit, seconds / length
+    return "seconds", seconds
+
+
+def positions(run: Run, step: float) -> np.ndarray:
+    """Numbers of the steps on an even grid that begins with the run."""
+    gaps = np.diff(run.times) / step
+    jumps = np.rint(gaps)
+    odd = np.flatnonzero((np.abs(gaps - jumps) > UNEVEN) | (jumps < 1))
+    if odd.size:
+        raise ModelError(
+            f"the times are not evenly spaced: {run.labels[odd[0]]} and {run.labels[odd[0] + 1]} "
+            f"are {gaps[odd[0]]:.3g} steps apart; bring them to even steps first"
+        )
+    return np.concatenate([[0.0], np.cumsum(jumps)])
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Counts as Int64, real numbers as float64, truth values as bool, words as objects.
+
+    Counts with gaps are read from files as real numbers, which are all whole.
+    """
+    name = column.name
+    if pd.api.types.is_bool_dtype(column) and not column.isna().any():
+        return column.astype(bool)
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        if pd.api.types.is_integer_dtype(column):
+            return column.astype("Int64")
+        numbers = column.to_numpy(np.float64, na_value=np.nan)
+        known = numbers[~np.isnan(numbers)]
+        whole = np.isfinite(known).all() and np.array_equal(known, np.rint(known))
+        counts = 0 < known.size < numbers.size and whole
+        made = pd.Series(numbers, column.index, name=name)
+        return made.astype("Int64") if counts else made
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        raise ModelError(f"{name} holds dates; name the variables to be learned (columns=...)")
+    words = column.astype(object)
+    words = words.where(words.notna() & (words.astype(str).str.strip() != ""), None)
+    known = words.notna().to_numpy()
+    read = pd.to_numeric(words, errors="coerce")
+    odd = known & read.isna().to_numpy()
+    if not known.any() or odd.sum() > known.sum() / 2:
+        return words
+    if odd.any():
+        row = int(odd.argmax())
+        raise ModelError(
+            f"{name} is {words.iloc[row]!r} in row {row}, where most are numbers ({int(odd.sum())} "
+            "are not); repair them, or leave them empty"
+        )
+    return values_of(read)
+
+
+def array_of(column: pd.Series[Any]) -> np.ndarray:
+    """float64 with NaN for gaps, bool, or objects."""
+    if column.dtype == object or column.dtype == bool:
+        return column.to_numpy()
+    return column.to_numpy(np.float64, na_value=np.nan)

@@ -1,0 +1,32 @@
+"""What samplers share: a walk down noise levels σ_0 > σ_1 > ... >= 0, and white noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import torch
+from torch import Generator, Tensor
+
+from surrogate.errors import ModelError
+
+Progress = Callable[[int], None]  # told of each step that is done
+
+
+def walk(sigmas: Tensor, progress: Progress | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    """The level and the next, for each step down `sigmas` (n + 1,)."""
+    falling = sigmas.ndim == 1 and len(sigmas) > 1 and bool((sigmas.diff() < 0).all())
+    if not falling or not float(sigmas[-1]) >= 0:
+        raise ModelError(
+            "noise levels must fall from the first to the last, which may be 0 (as `karras` makes "
+            f"them), not {sigmas.tolist()}"
+        )
+    for sigma, below in pairwise(sigmas):
+        yield sigma, below
+        if progress is not None:
+            progress(1)
+
+
+def white(x: Tensor, generator: Generator) -> Tensor:
+    """Standard normal noise like x."""
+    return torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)

@@ -1,0 +1,110 @@
+"""Files of a model: tensors as safetensors, the rest as JSON; written whole or not at all.
+
+Nothing that is read can run code: no pickle anywhere. `config.json` names the format's version and
+the hash of each tensor file, and reading checks both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from surrogate.errors import ModelError
+
+VERSION = 1
+LARGEST_CONFIG = 200_000_000  # bytes
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """A path to write to that becomes `target` when all went well, and vanishes when not."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        with part.open("rb") as written:
+            os.fsync(written.fileno())
+        part.chmod(0o644)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    with whole(target) as part:
+        part.write_bytes(content)
+
+
+def write_json(target: Path, content: Mapping[str, Any]) -> None:
+    write_bytes(target, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def write_tensors(target: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Write tensors; their file's hash."""
+    content = save_tensors({name: value.detach().contiguous() for name, value in tensors.items()})
+    write_bytes(target, content)
+    return digest(content)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_json(source: Path) -> dict[str, Any]:
+    """A JSON object from a file; ModelError says what is wrong with it."""
+    try:
+        if source.stat().st_size > LARGEST_CONFIG:
+            raise ModelError(f"{source} is too large to be a model's description")
+        content = json.loads(source.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"there is no {source}") from None
+    except OSError as problem:
+        raise ModelError(f"cannot read {source}: {problem.strerror}") from None
+    except (ValueError, RecursionError):
+        raise ModelError(f"{source} is damaged: it is not JSON") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{source} is damaged: it holds no object")
+    return content
+
+
+def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]:
+    """Tensors from a file, whose hash must be the expected one."""
+    try:
+        content = source.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"there is no {source}") from None
+    except OSError as problem:
+        raise ModelError(f"cannot read {source}: {problem.strerror}") from None
+    if expected is not None and digest(content) != expected:
+        raise ModelError(
+            f"{source} is not the file its description speaks of (its hash differs): it was "
+            "changed, cut short or mixed up"
+        )
+    try:
+        found: dict[str, Tensor] = load_tensors(content)
+    except (SafetensorError, ValueError, KeyError) as problem:
+        raise ModelError(f"{source} is damaged: {problem}") from None
+    return found
+
+
+def check_version(config: Mapping[str, Any], source: Path) -> None:
+    version = config.get("version")
+    if not isinstance(version, int):
+        raise ModelError(f"{source} does not say which version of the format it has")
+    if version > VERSION:
+        raise ModelError(
+            f"{source} has version {version} of the format; this program reads up to {VERSION}: "
+            "update surrogate-toolkit"
+        )
