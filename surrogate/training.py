@@ -183,7 +183,8 @@ class Trainer:
     def _average(self) -> None:
         # the average starts short, so that the first weights are soon forgotten
         keep = min(self.settings.average, (1 + self.step) / (10 + self.step))
-        averages, weights = list(self.averages.values()), list(self.weights.values())
+        averages = list(self.averages.values())
+        weights: list[Tensor] = list(self.weights.values())
         with torch.no_grad():
             torch._foreach_lerp_(averages, weights, 1 - keep)
 

@@ -52,4 +52,5 @@ class Block(nn.Module):
             part.reshape(len(x), *between, -1) for part in self.modulation(noise).chunk(3, -1)
         )
         change: Tensor = self.outer(silu(self.inner(self.norm(x) * (1 + scale) + shift)))
-        return x + gate * change
+        out: Tensor = x + gate * change
+        return out
