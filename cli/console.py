@@ -15,8 +15,11 @@ def messages(quiet: bool) -> Console:
 
 
 @contextmanager
-def bar(console: Console, what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; yields a function that advances it. Silent where nobody watches."""
+def bar(console: Console, what: str, total: int) -> Iterator[Callable[..., None]]:
+    """A progress bar; yields a function that advances it, and may say more: advance(1, "loss 0.6").
+
+    Silent where nobody watches.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -26,7 +29,12 @@ def bar(console: Console, what: str, total: int) -> Iterator[Callable[[int], Non
     off = console.quiet or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=off) as progress:
         task = progress.add_task(what, total=total)
-        yield lambda count: progress.advance(task, count)
+
+        def advance(count: int, note: str = "") -> None:
+            said = f"{what}  {note}" if note else what
+            progress.update(task, advance=count, description=said)
+
+        yield advance
 
 
 def size(count: int) -> str:

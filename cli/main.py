@@ -15,6 +15,8 @@ from simulators.errors import ImpossibleError, InputError, SimulationError, unkn
 COMMANDS = {
     "models": "list the built-in models",
     "simulate": "simulate a model and write its trajectories",
+    "train": "learn a surrogate of trajectories",
+    "sample": "draw trajectories from a surrogate",
     "plot": "draw trajectories as a fan chart",
     "check": "judge a dataset by rules and explain the verdicts",
     "evaluate": "measure how far samples are from reference data",

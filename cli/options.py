@@ -48,6 +48,7 @@ end = click.option(
     help="Where a rule reads past the last step: only steps that exist, met, or not met "
     "[default: refuse].",
 )
+device = click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
 
 
 def out(default: str | None, text: str) -> Callable[[F], F]:
@@ -106,3 +107,18 @@ def formulas(
         except FormulaError as problem:
             raise FormulaError(f"--bridge: {problem}") from None
     return {str(rule): rule for rule in found}
+
+
+def compute_on(device: str, threads: int | None) -> None:
+    """Check --device, and keep torch to --threads."""
+    import torch
+
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as problem:
+        reason = str(problem).splitlines()[0]
+        raise InputError(f"--device {device}: {reason}") from None
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"--threads must be >= 1, not {threads}")
+        torch.set_num_threads(threads)

@@ -2,9 +2,9 @@
 
 With x = x0 + σn the denoising loss is λ(σ)·mean (D(x, σ) - x0)², λ = (σ² + s²)/(σs)² with s the
 data's scale, which makes all noise levels count alike (Karras et al., 2022, arXiv:2206.00364). The
-sliced loss needs no clean point: σ²·(vᵀ∇(vᵀs) + ½(vᵀs)²) for random directions v (Song et al.,
-2019, arXiv:1905.07088). Both are least at the true score. Noise levels are drawn log-normally or
-log-uniformly.
+sliced loss needs no clean point: σ²·(vᵀ∇(vᵀψ) + ½|ψ|²)/size for the score ψ and random signs v
+(Song et al., 2019, arXiv:1905.07088, with |ψ|² in place of its estimate (vᵀψ)²). Both are least
+at the true score. Noise levels are drawn log-normally or log-uniformly.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ from surrogate.errors import ModelError
 Levels = Callable[[int, torch.Generator, Tensor], Tensor]
 
 
+def _ordered(low: float, high: float) -> None:
+    if not 0 < low < high < math.inf:
+        raise ModelError(f"noise levels must satisfy 0 < low < high, not {low} and {high}")
+
+
 @dataclass(frozen=True)
 class LogNormal:
     """log σ ~ N(mean, spread²), kept within what a sampler visits."""
@@ -30,6 +35,13 @@ class LogNormal:
     spread: float = 1.4
     low: float = 0.002
     high: float = 80.0
+
+    def __post_init__(self) -> None:
+        _ordered(self.low, self.high)
+        if not (math.isfinite(self.mean) and 0 <= self.spread < math.inf):
+            raise ModelError(
+                f"noise levels need a mean and a spread >= 0, not {self.mean} and {self.spread}"
+            )
 
     def __call__(self, count: int, generator: torch.Generator, like: Tensor) -> Tensor:
         """`count` noise levels: (count,)."""
@@ -44,14 +56,19 @@ class LogUniform:
     low: float = 0.01
     high: float = 50.0
 
+    def __post_init__(self) -> None:
+        _ordered(self.low, self.high)
+
     def __call__(self, count: int, generator: torch.Generator, like: Tensor) -> Tensor:
+        """`count` noise levels: (count,)."""
         u = torch.rand(count, generator=generator, device=generator.device).to(like)
         return (math.log(self.low) + u * math.log(self.high / self.low)).exp()
 
 
 @dataclass(frozen=True)
 class Loss:
-    """`sliced`: the share of sliced score matching; `draws`: noise levels for each sample."""
+    """`draws`: noise levels for each sample; `sliced`: the share of sliced score matching; `scale`:
+    the data's standard deviation."""
 
     levels: Levels = LogNormal()
     draws: int = 1
@@ -63,6 +80,8 @@ class Loss:
             raise ModelError(f"draws must be >= 1, not {self.draws}")
         if not 0 <= self.sliced <= 1:
             raise ModelError(f"sliced is a share between 0 and 1, not {self.sliced}")
+        if not 0 < self.scale < math.inf:
+            raise ModelError(f"scale must be a number > 0, not {self.scale}")
 
     def __call__(self, denoiser: Denoiser, clean: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of each draw: clean (B, *shape) to (draws * B,)."""
@@ -78,6 +97,7 @@ class Loss:
         return value
 
     def denoising(self, denoiser: Denoiser, clean: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
+        """The weighted error of denoised points: (B,)."""
         weight = (sigma**2 + self.scale**2) / (sigma * self.scale) ** 2
         error = (denoiser(noisy, sigma) - clean).square()
         return weight * error.flatten(1).mean(1)
@@ -86,10 +106,10 @@ class Loss:
 def slicing(denoiser: Denoiser, noisy: Tensor, sigma: Tensor, generator: torch.Generator) -> Tensor:
     """The sliced score matching loss at noisy points: (B,)."""
     x = noisy.detach().requires_grad_()
-    direction = torch.randn(x.shape, generator=generator, device=generator.device).to(x)
+    coins = torch.randint(2, x.shape, generator=generator, device=generator.device)
+    signs = (2 * coins - 1).to(x)
     with torch.enable_grad():
-        along = (denoiser.score(x, sigma) * direction).flatten(1).sum(1)
-        (slope,) = torch.autograd.grad(along.sum(), x, create_graph=True)
-    curvature = (slope * direction).flatten(1).sum(1)
-    size = math.prod(x.shape[1:])
-    return sigma**2 * (curvature + 0.5 * along.square()) / size
+        score = denoiser.score(x, sigma)
+        (slope,) = torch.autograd.grad((score * signs).sum(), x, create_graph=True)
+    each = slope * signs + 0.5 * score.square()
+    return sigma**2 * each.flatten(1).mean(1)

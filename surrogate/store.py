@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ def whole(target: Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        with part.open("rb") as written:
+        with part.open("rb+") as written:
             os.fsync(written.fileno())
         part.chmod(0o644)
         part.replace(target)
@@ -64,14 +65,9 @@ def digest(content: bytes) -> str:
 
 def read_json(source: Path) -> dict[str, Any]:
     """A JSON object from a file; ModelError says what is wrong with it."""
+    text = _read(source, LARGEST_CONFIG)
     try:
-        if source.stat().st_size > LARGEST_CONFIG:
-            raise ModelError(f"{source} is too large to be a model's description")
-        content = json.loads(source.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"there is no {source}") from None
-    except OSError as problem:
-        raise ModelError(f"cannot read {source}: {problem.strerror}") from None
+        content = json.loads(text.decode())
     except (ValueError, RecursionError):
         raise ModelError(f"{source} is damaged: it is not JSON") from None
     if not isinstance(content, dict):
@@ -81,12 +77,7 @@ def read_json(source: Path) -> dict[str, Any]:
 
 def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]:
     """Tensors from a file, whose hash must be the expected one."""
-    try:
-        content = source.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"there is no {source}") from None
-    except OSError as problem:
-        raise ModelError(f"cannot read {source}: {problem.strerror}") from None
+    content = _read(source)
     if expected is not None and digest(content) != expected:
         raise ModelError(
             f"{source} is not the file its description speaks of (its hash differs): it was "
@@ -97,6 +88,17 @@ def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]
     except (SafetensorError, ValueError, KeyError) as problem:
         raise ModelError(f"{source} is damaged: {problem}") from None
     return found
+
+
+def _read(source: Path, most: float = math.inf) -> bytes:
+    try:
+        if source.stat().st_size > most:
+            raise ModelError(f"{source} is too large to be a model's description")
+        return source.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"there is no {source}") from None
+    except OSError as problem:
+        raise ModelError(f"cannot read {source}: {problem.strerror}") from None
 
 
 def check_version(config: Mapping[str, Any], source: Path) -> None:

@@ -8,18 +8,20 @@ bit for bit. What is kept is the moving average of the weights with the least lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from surrogate.denoise import Denoiser
+from surrogate.denoise import Denoiser, expand
 from surrogate.errors import ModelError, TrainingError
 from surrogate.losses import Loss
 
 _MASK = 2**63 - 1
+MOMENTS = "exp_avg", "exp_avg_sq"  # what AdamW keeps of the gradients, beside the number of steps
 
 
 class Source(Protocol):
@@ -46,11 +48,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "check_every", "patience"):
-            if getattr(self, name) < 1:
+            if not getattr(self, name) >= 1:
                 raise ModelError(f"{name} must be >= 1, not {getattr(self, name)}")
         for name in ("rate", "clip"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ModelError(f"{name} must be positive, not {getattr(self, name)}")
+                raise ModelError(f"{name} must be a number > 0, not {getattr(self, name)}")
+        for name in ("warm_up", "decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ModelError(f"{name} must be a number >= 0, not {getattr(self, name)}")
         if not 0 <= self.average < 1:
             raise ModelError(f"average must be in [0, 1), not {self.average}")
 
@@ -90,11 +95,14 @@ class State:
     @classmethod
     def from_config(cls, config: dict[str, Any], tensors: dict[str, Tensor]) -> State:
         try:
-            looks = [Look(**look) for look in config["looks"]]
+            looks = [
+                Look(int(look["step"]), float(look["loss"]), float(look["held_out"]))
+                for look in config["looks"]
+            ]
             best = math.inf if config["best"] is None else float(config["best"])
             return cls(int(config["step"]), tensors, looks, best)
-        except (KeyError, TypeError, ValueError) as problem:
-            raise ModelError(f"the checkpoint is damaged: {problem}") from None
+        except (KeyError, TypeError, ValueError, OverflowError) as problem:
+            raise ModelError(f"the checkpoint is damaged: {problem!r}") from None
 
 
 def seeded(seed: int, *place: int) -> torch.Generator:
@@ -123,9 +131,11 @@ class Trainer:
     ) -> None:
         if not isinstance(denoiser, nn.Module):
             raise ModelError("only a denoiser with parameters can be trained")
+        if not len(held_out):
+            raise ModelError("a run needs held-out samples to be judged by")
         self.denoiser, self.source, self.held_out = denoiser, source, held_out
         self.loss, self.settings, self.seed = loss or Loss(), settings or Settings(), seed
-        self.weights = dict(denoiser.named_parameters())
+        self.weights = {name: w for name, w in denoiser.named_parameters() if w.requires_grad}
         self.averages = {name: value.detach().clone() for name, value in self.weights.items()}
         self.best = {name: value.clone() for name, value in self.averages.items()}
         self.optimizer = torch.optim.AdamW(
@@ -141,7 +151,10 @@ class Trainer:
         progress: Callable[[Trainer], None] = lambda trainer: None,
         keep: Callable[[State], None] = lambda state: None,
     ) -> dict[str, Tensor]:
-        """To the end: the best averaged weights. `keep` gets a state after every look."""
+        """To the end: the best averaged weights. `keep` gets a state after every look.
+
+        An interrupted step leaves weights that are half changed: go on from what was kept.
+        """
         while not self.done:
             self.advance()
             if self.looks and self.looks[-1].step == self.step:
@@ -151,6 +164,7 @@ class Trainer:
 
     @property
     def done(self) -> bool:
+        """Whether all steps are made, or the last looks brought nothing."""
         if self.step >= self.settings.steps:
             return True
         recent = self.looks[-self.settings.patience :]
@@ -166,11 +180,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         size = nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
-        if not math.isfinite(size.item()):
-            raise TrainingError(
-                f"the loss diverged at step {self.step} (it is {loss.item():g}); the last good "
-                "checkpoint is kept: try a lower rate, or look for extreme values in the data"
-            )
+        if not math.isfinite(size.item() + loss.item()):
+            raise self._diverged(loss.item())
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate_at(self.step)
         self.optimizer.step()
@@ -190,8 +201,9 @@ class Trainer:
 
     def look(self) -> None:
         """Measure the held-out loss of the averaged weights, and keep them if they are best."""
-        held_out = self.measure()
-        recent = torch.stack(self._since).mean().item()
+        held_out, recent = self.measure(), torch.stack(self._since).mean().item()
+        if not max(held_out, recent) < self.hopeless:
+            raise self._diverged(max(held_out, recent))
         self._since = []
         self.looks.append(Look(self.step, recent, held_out))
         if held_out < self.least:
@@ -202,46 +214,84 @@ class Trainer:
         """The mean held-out loss of the averaged weights, with the same noise every time."""
         current = {name: value.detach().clone() for name, value in self.weights.items()}
         self._load(self.averages)
+        try:
+            return self._held_out_loss(self.denoiser)
+        finally:
+            self._load(current)
+
+    @cached_property
+    def hopeless(self) -> float:
+        """A loss far above that of one who knows nothing but the data's scale."""
+        nothing = self._held_out_loss(_Shrinking(self.loss.scale))
+        return nothing + 1000 * (1 + abs(nothing))
+
+    @torch.no_grad()
+    def _held_out_loss(self, denoiser: Denoiser) -> float:
         generator, total = seeded(self.seed, 2), 0.0
         for start in range(0, len(self.held_out), 2048):
             part = self.held_out[start : start + 2048]
-            with torch.set_grad_enabled(self.loss.sliced > 0):
-                value = self.loss(self.denoiser, part, generator).detach()
-            total += value.mean().item() * len(part)
-        self._load(current)
+            total += self.loss(denoiser, part, generator).mean().item() * len(part)
         return total / len(self.held_out)
 
-    def _load(self, values: dict[str, Tensor]) -> None:
+    def _load(self, values: Mapping[str, Tensor]) -> None:
         with torch.no_grad():
             for name, weight in self.weights.items():
                 weight.copy_(values[name])
 
+    def _diverged(self, loss: float) -> TrainingError:
+        return TrainingError(
+            f"the loss diverged at step {self.step} (it is {loss:g}); the last good checkpoint is "
+            "kept: try a lower rate, or look for extreme values in the data"
+        )
+
     # checkpoints
 
     def state(self) -> State:
+        """A copy of all that the run needs to go on."""
         tensors: dict[str, Tensor] = {}
-        for group, values in (
-            ("weights", self.weights),
-            ("averages", self.averages),
-            ("best", self.best),
-        ):
-            tensors |= {f"{group}.{name}": value.detach() for name, value in values.items()}
         for name, weight in self.weights.items():
-            for key, value in self.optimizer.state[weight].items():
-                tensors[f"optimizer.{key}.{name}"] = value
+            tensors[f"weights.{name}"] = weight.detach().clone()
+            tensors[f"averages.{name}"] = self.averages[name].clone()
+            tensors[f"best.{name}"] = self.best[name].clone()
+            for moment in MOMENTS if self.step else ():
+                tensors[f"{moment}.{name}"] = self.optimizer.state[weight][moment].clone()
+        if self._since:
+            tensors["since"] = torch.stack(self._since)
         return State(self.step, tensors, list(self.looks), self.least)
 
     def restore(self, state: State) -> None:
-        try:
-            self._load({name: state.tensors[f"weights.{name}"] for name in self.weights})
-            for name in self.weights:
-                self.averages[name] = state.tensors[f"averages.{name}"].clone()
-                self.best[name] = state.tensors[f"best.{name}"].clone()
+        """Go on from a state, or refuse it and change nothing."""
+        moments = MOMENTS if state.step else ()
+        found: dict[str, dict[str, Tensor]] = {}
+        for group in ("weights", "averages", "best", *moments):
+            found[group] = {}
+            for name, weight in self.weights.items():
+                value = state.tensors.get(f"{group}.{name}")
+                if value is None or value.shape != weight.shape:
+                    raise ModelError(
+                        f"the checkpoint belongs to another model: its {group}.{name} has shape "
+                        f"{None if value is None else tuple(value.shape)}, not "
+                        f"{tuple(weight.shape)}"
+                    )
+                found[group][name] = value.detach().to(weight, copy=True)
+        self._load(found["weights"])
+        self.averages, self.best = found["averages"], found["best"]
+        self.optimizer.state.clear()
+        if state.step:
             for name, weight in self.weights.items():
                 self.optimizer.state[weight] = {
-                    key: state.tensors[f"optimizer.{key}.{name}"].clone()
-                    for key in ("step", "exp_avg", "exp_avg_sq")
+                    "step": torch.tensor(float(state.step)),
+                    **{moment: found[moment][name] for moment in moments},
                 }
-        except (KeyError, RuntimeError) as problem:
-            raise ModelError(f"the checkpoint belongs to another model: {problem}") from None
         self.step, self.looks, self.least = state.step, list(state.looks), state.best
+        self._since = list(state.tensors.get("since", torch.zeros(0)))
+
+
+class _Shrinking(Denoiser):
+    """Exact for white noise of the data's scale."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+        return self.scale**2 / (self.scale**2 + expand(sigma, x) ** 2) * x

@@ -1,0 +1,172 @@
+"""A surrogate: a codec, a denoiser and what was learned beside them. Sample it, save it, load it.
+
+model = sg.load("model")
+draws = model.sample(5_000, seed=1)     # a dataset like the training data
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from surrogate import store
+from surrogate.codecs import TimeSeriesCodec
+from surrogate.denoise import Preconditioned
+from surrogate.errors import ModelError
+from surrogate.gaussian import Covariance
+from surrogate.networks import TemporalMLP
+from surrogate.sampling import dpm_solver, heun, log_likelihood, reverse_sde
+from surrogate.schedule import karras
+from surrogate.training import seeded
+
+CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+METHODS = ("ode", "heun", "sde")
+LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
+TOGETHER = 5_000  # samples drawn at a time
+
+
+@dataclass(eq=False)
+class Surrogate:
+    """What a training run leaves: `about` holds its settings, losses and card."""
+
+    codec: TimeSeriesCodec
+    denoiser: Preconditioned
+    covariance: Tensor  # of the normalised flat data, (D, D)
+    network: Mapping[str, Any]  # settings of the network
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def untrained(
+        cls, codec: TimeSeriesCodec, seed: int, width: int | None = None, depth: int = 4
+    ) -> Surrogate:
+        """A model of the codec's shape with random weights."""
+        channels, steps = codec.shape
+        network = {"width": width, "depth": depth}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seeded(seed, 7).initial_seed()))
+            made = Preconditioned(TemporalMLP(channels, steps, width, depth))
+        size = channels * steps
+        return cls(codec, made, torch.eye(size), network)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(C, T) of a normalised trajectory."""
+        return self.codec.shape
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.denoiser.parameters()).device
+
+    def draw(
+        self,
+        samples: int,
+        seed: int = 0,
+        *,
+        method: str = "ode",
+        steps: int = 40,
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> Tensor:
+        """Normalised trajectories (samples, C, T)."""
+        if samples < 1:
+            raise ModelError(f"ask for at least one sample, not {samples}")
+        if method not in METHODS:
+            raise ModelError(f"unknown method {method!r} (have: {', '.join(METHODS)})")
+        if steps < 2:
+            raise ModelError(f"sampling takes at least 2 steps, not {steps}")
+        levels = karras(steps, LEAST, MOST).to(self.device, torch.float32)
+        parts = []
+        for j, start in enumerate(range(0, samples, TOGETHER)):
+            count = min(TOGETHER, samples - start)
+            generator = seeded(seed, 8, j)
+            # a full part's noise is drawn even where fewer are kept: a sample does not change
+            # with the number asked for
+            noise = torch.randn((TOGETHER, *self.shape), generator=generator)[:count]
+            x = MOST * noise.to(self.device)
+            with torch.no_grad():
+                parts.append(self._solve(x, levels, method, generator).cpu())
+            progress(count)
+        return torch.cat(parts)
+
+    def _solve(self, x: Tensor, levels: Tensor, method: str, generator: torch.Generator) -> Tensor:
+        if method == "sde":
+            return reverse_sde(self.denoiser, x, levels, Covariance(self.covariance), generator)
+        return (heun if method == "heun" else dpm_solver)(self.denoiser, x, levels)
+
+    def sample(self, samples: int, seed: int = 0, **settings: Any) -> xr.Dataset:
+        """Trajectories as the training data have them; settings as in `draw`."""
+        made = self.codec.to_dataset(self.draw(samples, seed, **settings))
+        return made.assign_attrs(
+            surrogate_seed=seed, surrogate_method=settings.get("method", "ode")
+        )
+
+    def log_likelihood(self, data: xr.Dataset, seed: int = 0, levels: int = 60) -> np.ndarray:
+        """log p of each trajectory, per the probability-flow ODE, in normalised units: (N,)."""
+        self.codec.matches(data)
+        x = self.codec.encode(data, slice(None), seeded(seed, 9)).to(self.device)
+        sigmas = karras(levels, LEAST, MOST).to(self.device, torch.float32)
+        found: np.ndarray = log_likelihood(self.denoiser, x, sigmas).cpu().numpy()
+        return found
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model's folder, whole or not at all; one that was there is replaced."""
+        target = Path(folder)
+        part = target.with_name(f".{target.name}.new")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        try:
+            weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
+            tensors = {**weights, "covariance": self.covariance}
+            digest = store.write_tensors(part / WEIGHTS, tensors)
+            config = {
+                "version": store.VERSION,
+                "kind": "time series",
+                "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
+                "weights": digest,
+                "network": dict(self.network),
+                "codec": self.codec.to_config(),
+                "about": self.about,
+            }
+            store.write_json(part / CONFIG, config)
+            old = target.with_name(f".{target.name}.old")
+            shutil.rmtree(old, ignore_errors=True)
+            if target.exists():
+                target.rename(old)
+            part.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Surrogate:
+        """The model in a folder; ModelError says what is wrong with it."""
+        place = Path(folder)
+        if not place.is_dir():
+            raise ModelError(f"there is no model folder {str(folder)!r}; make one: surrogate train")
+        config = store.read_json(place / CONFIG)
+        store.check_version(config, place / CONFIG)
+        tensors = store.read_tensors(place / WEIGHTS, str(config.get("weights")))
+        try:
+            codec = TimeSeriesCodec.from_config(config["codec"])
+            network, about = config["network"], config["about"]
+            model = cls.untrained(codec, 0, network["width"], network["depth"])
+            model.about = dict(about)
+            size = codec.shape[0] * codec.shape[1]
+            model.covariance = tensors.pop("covariance")
+            if model.covariance.shape != (size, size):
+                raise ModelError(f"{place / WEIGHTS} does not fit its description")
+            names = {name.removeprefix("network."): value for name, value in tensors.items()}
+            model.denoiser.network.load_state_dict(names)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as problem:
+            raise ModelError(f"{place} is damaged: {problem}") from None
+        return model
