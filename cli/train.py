@@ -35,6 +35,7 @@ FIRST = 20_000  # simulated trajectories that the codec and the card see
     show_default=True,
     help="Two minutes, ten, or an hour on two cores.",
 )
+@click.option("--iterations", type=int, help="Updates of the weights [default: the preset's].")
 @click.option("--time", "time_column", metavar="COLUMN", help="Of a table: the time.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Of a long table: which run.")
 @click.option("--columns", metavar="A,B", help="Of a table: what to learn [default: the rest].")
@@ -60,6 +61,7 @@ def command(
     data: str | None,
     simulated: str | None,
     preset_name: str,
+    iterations: int | None,
     time_column: str | None,
     id_column: str | None,
     columns: str | None,
@@ -107,7 +109,8 @@ def command(
     from surrogate import fitting
 
     options.compute_on(device, threads)
-    run = fitting.Run(source, seed, fitting.preset(preset_name), make, checkpoints, device)
+    chosen = fitting.preset(preset_name, iterations)
+    run = fitting.Run(source, seed, chosen, make, checkpoints, device)
     codec, trainer = run.model.codec, run.trainer
     size = sum(weight.numel() for weight in trainer.weights.values())
     say.print(

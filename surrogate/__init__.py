@@ -1,1 +1,41 @@
-"""Surrogates of stochastic simulations."""
+"""Surrogates of stochastic simulations: learn trajectories, draw from what was learned.
+
+import surrogate as sg
+
+model = sg.fit(data, seed=0)            # data: xarray.Dataset over (sample, time)
+model.save("model")
+draws = sg.load("model").sample(5_000, seed=1)
+sg.evaluate(draws, against=data)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surrogate.errors import ModelError as ModelError
+    from surrogate.errors import TrainingError as TrainingError
+    from surrogate.evaluation import evaluate as evaluate
+    from surrogate.fitting import fit as fit
+    from surrogate.model import Surrogate as Surrogate
+    from surrogate.model import load as load
+
+# loaded when first asked for: torch takes seconds that `surrogate plot` need not pay
+_HOMES = {
+    "ModelError": "errors",
+    "Surrogate": "model",
+    "TrainingError": "errors",
+    "evaluate": "evaluation",
+    "fit": "fitting",
+    "load": "model",
+}
+__all__ = [*_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'surrogate' has no attribute {name!r}")
+    return getattr(import_module(f"surrogate.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,16 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
+def preset(name: str, steps: int | None = None) -> Preset:
+    """A preset by name, with another number of steps if that is given."""
     if name not in PRESETS:
         raise ModelError(f"unknown preset {name!r} (have: {', '.join(PRESETS)})")
-    return PRESETS[name]
+    chosen = PRESETS[name]
+    if steps is None:
+        return chosen
+    own = chosen.settings
+    shorter = {"warm_up": min(own.warm_up, steps // 5), "check_every": min(own.check_every, steps)}
+    return replace(chosen, settings=replace(own, steps=steps, **shorter))
 
 
 class Run:
@@ -180,7 +186,9 @@ def fit(
     data: xr.Dataset,
     seed: int = 0,
     preset_name: str = "default",
+    *,
+    iterations: int | None = None,
     progress: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Surrogate:
     """A surrogate of trajectories, trained with a preset: "quick", "default" or "best"."""
-    return Run(data, seed, preset(preset_name)).fit(progress)
+    return Run(data, seed, preset(preset_name, iterations)).fit(progress)

@@ -170,3 +170,8 @@ class Surrogate:
         except (KeyError, TypeError, AttributeError, RuntimeError) as problem:
             raise ModelError(f"{place} is damaged: {problem}") from None
         return model
+
+
+def load(folder: str | Path) -> Surrogate:
+    """The model in a folder."""
+    return Surrogate.load(folder)

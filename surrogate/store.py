@@ -102,8 +102,9 @@ def _read(source: Path, most: float = math.inf) -> bytes:
 
 
 def check_version(config: Mapping[str, Any], source: Path) -> None:
+    """Refuse a description without a version, or from a newer program."""
     version = config.get("version")
-    if not isinstance(version, int):
+    if type(version) is not int or version < 1:
         raise ModelError(f"{source} does not say which version of the format it has")
     if version > VERSION:
         raise ModelError(

@@ -1,0 +1,170 @@
+"""Models end to end: fitted, sampled, saved, loaded, resumed, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+import surrogate as sg
+from simulators import models, simulate
+from surrogate.fitting import Preset, Run, held_out, preset
+from surrogate.model import Surrogate
+from surrogate.sources import Blocks, from_dataset
+from surrogate.training import Settings
+
+TINY = Preset(Settings(steps=40, batch=64, warm_up=5, check_every=20), depth=1)
+
+
+@pytest.fixture(scope="module")
+def data() -> xr.Dataset:
+    return simulate(models.esirs(), samples=400, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model(data: xr.Dataset) -> Surrogate:
+    return Run(data, 1, TINY).fit()
+
+
+def test_samples_look_like_the_data(model: Surrogate, data: xr.Dataset) -> None:
+    draws = model.sample(50, seed=2, steps=6)
+    assert {name: draws[name].dims for name in "SIR"} == dict.fromkeys("SIR", ("sample", "time"))
+    assert all(draws[name].dtype.kind == "i" for name in "SIR")
+    total = sum(draws[name].astype(int) for name in "SIR")
+    assert (total == 100).all()  # conserved exactly, trained or not
+    np.testing.assert_allclose(draws.time, data.time)
+
+
+@pytest.mark.parametrize("method", ["ode", "heun", "sde"])
+def test_a_sample_depends_on_the_seed_and_not_on_how_many_are_drawn(
+    model: Surrogate, method: str
+) -> None:
+    few = model.draw(3, seed=5, method=method, steps=4)
+    many = model.draw(7, seed=5, method=method, steps=4)
+    if method != "sde":
+        torch.testing.assert_close(few, many[:3])
+    assert torch.equal(few, model.draw(3, seed=5, method=method, steps=4))
+    assert not torch.equal(few, model.draw(3, seed=6, method=method, steps=4))
+
+
+def test_a_saved_model_draws_the_same(model: Surrogate, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model"]
+    again = sg.load(tmp_path / "model")
+    assert torch.equal(again.draw(4, seed=1, steps=4), model.draw(4, seed=1, steps=4))
+    assert torch.equal(again.covariance, model.covariance)
+    assert again.about["card"]["variables"][0]["name"] == "S"
+    again.save(tmp_path / "model")  # in place of itself
+    assert torch.equal(sg.load(tmp_path / "model").draw(2, steps=4), model.draw(2, steps=4))
+
+
+def test_folders_that_are_no_models(model: Surrogate, tmp_path: Path) -> None:
+    with pytest.raises(sg.ModelError, match="surrogate train"):
+        sg.load(tmp_path / "nothing")
+    place = tmp_path / "model"
+    model.save(place)
+    config, weights = place / "config.json", place / "weights.safetensors"
+    content, tensors = config.read_text(), weights.read_bytes()
+
+    def refused(text: str) -> None:
+        with pytest.raises(sg.ModelError, match=text):
+            sg.load(place)
+        config.write_text(content)
+        weights.write_bytes(tensors)
+
+    weights.write_bytes(tensors[:-7])
+    refused("cut short")
+    weights.unlink()
+    refused("there is no")
+    config.write_text(content[:200])
+    refused("not JSON")
+    config.write_text(json.dumps(json.loads(content) | {"version": 99}))
+    refused("version 99")
+    config.write_text(json.dumps({k: v for k, v in json.loads(content).items() if k != "codec"}))
+    refused("damaged")
+    wider = json.loads(content) | {"network": {"width": 64, "depth": 1}}
+    config.write_text(json.dumps(wider))
+    refused("damaged")
+    sg.load(place)
+
+
+def test_an_interrupted_run_goes_on_bit_for_bit(data: xr.Dataset, tmp_path: Path) -> None:
+    whole = Run(data, 4, TINY)
+    whole.trainer.run()
+    first = Run(data, 4, TINY, checkpoints=tmp_path / "run")
+
+    class Killed(Exception):
+        pass
+
+    def stop(trainer: object) -> None:
+        if first.trainer.step == 27:
+            raise Killed
+
+    with pytest.raises(Killed):
+        first.fit(stop)
+    again = Run(data, 4, TINY, checkpoints=tmp_path / "run")
+    assert again.trainer.step == 20  # the last look
+    again.trainer.run()
+    for name, weight in whole.trainer.averages.items():
+        assert torch.equal(weight, again.trainer.averages[name])
+    with pytest.raises(sg.ModelError, match="another run"):
+        Run(data, 5, TINY, checkpoints=tmp_path / "run")
+    again.discard()
+    assert not (tmp_path / "run").exists()
+
+
+def test_batches_leave_out_what_is_held_out(data: xr.Dataset) -> None:
+    marked = data.assign(mark=("sample", np.arange(400) % 2 * 1.0))
+    run = Run(marked, 0, TINY)
+    rows = np.arange(1, 400, 2)
+    source = from_dataset(run.model.codec, marked, rows, 0)
+    seen = torch.cat([source.batch(step, 32) for step in range(12)])
+    marks = run.model.codec.decode(seen)["mark"]
+    assert marks.max() < 0.5
+    assert torch.equal(
+        source.batch(3, 32), from_dataset(run.model.codec, marked, rows, 0).batch(3, 32)
+    )
+    assert 0 < len(held_out(400, 0)) <= 40
+
+
+def test_blocks_smaller_than_a_batch_are_drawn_again() -> None:
+    blocks = Blocks(lambda j: torch.arange(5.0)[:, None], 5, 0)
+    assert blocks.batch(0, 16).shape == (16, 1)
+
+
+def test_fresh_trajectories_in_every_block(data: xr.Dataset) -> None:
+    asked = []
+
+    def make(first: int, samples: int) -> xr.Dataset:
+        asked.append(first)
+        return simulate(models.esirs(), samples=64, seed=1, first=first)
+
+    run = Run(data, 0, TINY, simulate=make)
+    run.source.size = 64
+    run.source.batch(0, 64)
+    run.source.batch(1, 64)
+    assert len(set(asked)) == 2
+
+
+def test_what_cannot_be_asked(model: Surrogate, data: xr.Dataset) -> None:
+    with pytest.raises(sg.ModelError, match="at least one sample"):
+        model.draw(0)
+    with pytest.raises(sg.ModelError, match="unknown method"):
+        model.draw(1, method="magic")
+    with pytest.raises(sg.ModelError, match="at least 2 steps"):
+        model.draw(1, steps=1)
+    with pytest.raises(sg.ModelError, match="too few"):
+        sg.fit(data.isel(sample=slice(10)))
+    with pytest.raises(sg.ModelError, match="unknown preset"):
+        preset("fast")
+    with pytest.raises(sg.ModelError, match="lacks"):
+        model.log_likelihood(data.drop_vars("S"))
+
+
+def test_likelihood_prefers_the_data(model: Surrogate, data: xr.Dataset) -> None:
+    few = data.isel(sample=slice(4))
+    assert np.isfinite(model.log_likelihood(few, levels=6)).all()
