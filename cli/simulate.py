@@ -90,7 +90,8 @@ def command(
     size = console.size(made.bytes)
     say.print(f"[bold]{escape(str(made.path))}[/bold]  {shape}  ({size}, seed {seed})")
     say.print(f"simulated in {made.simulating:.2f} s ({speed:,.0f} trajectories/s)")
-    say.print(f"next: surrogate plot {escape(shlex.quote(str(made.path)))}")
+    name = escape(shlex.quote(str(made.path)))
+    say.print(f"next: surrogate plot {name}, surrogate train {name}")
     if as_json:
         summary = {
             "path": str(made.path),

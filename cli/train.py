@@ -99,7 +99,7 @@ def command(
         table: dict[str, Any] = {"time": time_column, "id": id_column, "window": window}
         table |= {
             "stride": stride,
-            "columns": columns.split(",") if columns else None,
+            "columns": None if columns is None else [name.strip() for name in columns.split(",")],
             "pool": pool,
         }
         source = _open(data or "trajectories.nc", table | {"missing": missing}, say.print)
