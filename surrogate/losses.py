@@ -114,7 +114,7 @@ class Loss:
 
         For noise far above the data's scale it would drown in its own variance. There the noisy
         points are nearly those x' of white noise under the same noise, whose score is known to be
-        -x'/(σ² + s²), and for which E (vᵀ∇(vᵀψ) - ψᵀx'/(σ² + s²)) = 0 whatever ψ is: we subtract it.
+        -x'/(σ² + s²), and for which E (vᵀ∇(vᵀψ) - ψᵀx'/(σ² + s²)) = 0 for any ψ: we subtract it.
         """
         white, signs = (
             torch.randn(clean.shape, generator=generator, device=generator.device).to(clean)
