@@ -2,10 +2,9 @@
 
 With x = x0 + σn the denoising loss is λ(σ)·mean (D(x, σ) - x0)², λ = (σ² + s²)/(σs)² with s the
 data's scale, which makes all noise levels count alike (Karras et al., 2022, arXiv:2206.00364). The
-sliced loss needs no clean point: λσ⁴·mean (2 v ∇(vᵀψ) + ψ²) for the score ψ = (D - x)/σ² and random
-signs v (Song et al., 2019, arXiv:1905.07088, with ψ² in place of its estimate (vᵀψ)²). Both exceed
-what the true score costs by λ·E mean (D - E[x0 | x])², so a mixture is one estimate of one loss.
-Noise levels are drawn log-normally or log-uniformly.
+sliced loss needs no clean point: σ²·(vᵀ∇(vᵀψ) + ½|ψ|²)/size for the score ψ and random signs v
+(Song et al., 2019, arXiv:1905.07088, with |ψ|² in place of its estimate (vᵀψ)²). Both are least
+at the true score. Noise levels are drawn log-normally or log-uniformly.
 """
 
 from __future__ import annotations
@@ -94,44 +93,23 @@ class Loss:
         if self.sliced < 1:
             value = value + (1 - self.sliced) * self.denoising(denoiser, clean, noisy, sigma)
         if self.sliced > 0:
-            value = value + self.sliced * self.slicing(denoiser, clean, noisy, sigma, generator)
+            value = value + self.sliced * slicing(denoiser, noisy, sigma, generator)
         return value
 
     def denoising(self, denoiser: Denoiser, clean: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
         """The weighted error of denoised points: (B,)."""
+        weight = (sigma**2 + self.scale**2) / (sigma * self.scale) ** 2
         error = (denoiser(noisy, sigma) - clean).square()
-        return self.weight(sigma) * error.flatten(1).mean(1)
+        return weight * error.flatten(1).mean(1)
 
-    def slicing(
-        self,
-        denoiser: Denoiser,
-        clean: Tensor,
-        noisy: Tensor,
-        sigma: Tensor,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """The sliced loss at noisy points: (B,).
 
-        For noise far above the data's scale it would drown in its own variance. There the noisy
-        points are nearly those x' of white noise under the same noise, whose score is known to be
-        -x'/(σ² + s²), and for which E (vᵀ∇(vᵀψ) - ψᵀx'/(σ² + s²)) = 0 for any ψ: we subtract it.
-        """
-        white, signs = (
-            torch.randn(clean.shape, generator=generator, device=generator.device).to(clean)
-            for _ in range(2)
-        )
-        x = torch.cat([noisy, self.scale * white + (noisy - clean)]).detach().requires_grad_()
-        signs = signs.sign().repeat(2, *(1 for _ in clean.shape[1:]))
-        with torch.enable_grad():
-            score = denoiser.score(x, sigma.repeat(2))
-            (slope,) = torch.autograd.grad((score * signs).sum(), x, create_graph=True)
-        (bend, known_bend), (score, known_score) = (slope * signs).chunk(2), score.chunk(2)
-        total = expand(sigma**2 + self.scale**2, clean)
-        nothing = known_bend - known_score * x.detach()[len(clean) :] / total
-        share = expand(sigma, clean) ** 2 / total  # none of it where the two have little in common
-        value = 2 * (bend - share * nothing) + score.square()
-        return self.weight(sigma) * sigma**4 * value.flatten(1).mean(1)
-
-    def weight(self, sigma: Tensor) -> Tensor:
-        """λ(σ)."""
-        return (sigma**2 + self.scale**2) / (sigma * self.scale) ** 2
+def slicing(denoiser: Denoiser, noisy: Tensor, sigma: Tensor, generator: torch.Generator) -> Tensor:
+    """The sliced score matching loss at noisy points: (B,)."""
+    x = noisy.detach().requires_grad_()
+    coins = torch.randint(2, x.shape, generator=generator, device=generator.device)
+    signs = (2 * coins - 1).to(x)
+    with torch.enable_grad():
+        score = denoiser.score(x, sigma)
+        (slope,) = torch.autograd.grad((score * signs).sum(), x, create_graph=True)
+    each = slope * signs + 0.5 * score.square()
+    return sigma**2 * each.flatten(1).mean(1)

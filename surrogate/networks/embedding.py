@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
+from surrogate.errors import ModelError
+
 
 class NoiseEmbedding(nn.Module):
     """c_noise (B,) to features (B, width): sines and cosines, then two layers."""
@@ -35,22 +37,41 @@ class NoiseEmbedding(nn.Module):
 
 
 class Block(nn.Module):
-    """A residual two-layer perceptron on the last axis: (B, ..., width), modulated by (B, E)."""
+    """A residual two-layer perceptron on (B, ..., width), modulated by (B, E).
 
-    def __init__(self, width: int, embedding: int, expansion: int = 2) -> None:
+    It acts on the last axis, or on the one before it if its length is given as `across`.
+    """
+
+    def __init__(self, width: int, embedding: int, across: int | None = None) -> None:
         super().__init__()
+        self.across = across
+        mixed = across or width
+        inside = max(32, 2 * mixed)
         self.norm = nn.LayerNorm(width, elementwise_affine=False)
         self.modulation = nn.Linear(embedding, 3 * width)
-        self.inner = nn.Linear(width, expansion * width)
-        self.outer = nn.Linear(expansion * width, width)
+        self.inner = nn.Linear(mixed, inside)
+        self.outer = nn.Linear(inside, mixed)
         nn.init.zeros_(self.modulation.weight)
         nn.init.zeros_(self.modulation.bias)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         between = (1,) * (x.ndim - 2)
         shift, scale, gate = (
-            part.reshape(len(x), *between, -1) for part in self.modulation(noise).chunk(3, -1)
+            part.reshape(len(x), *between, x.shape[-1])
+            for part in self.modulation(noise).chunk(3, -1)
         )
-        change: Tensor = self.outer(silu(self.inner(self.norm(x) * (1 + scale) + shift)))
+        seen: Tensor = self.norm(x) * (1 + scale) + shift
+        change = self._perceptron(seen.mT).mT if self.across else self._perceptron(seen)
         out: Tensor = x + gate * change
         return out
+
+    def _perceptron(self, x: Tensor) -> Tensor:
+        out: Tensor = self.outer(silu(self.inner(x)))
+        return out
+
+
+def at_least_one(**sizes: int) -> None:
+    """Refuse sizes that no network can have."""
+    for name, size in sizes.items():
+        if type(size) is not int or size < 1:
+            raise ModelError(f"{name} of a network must be a whole number >= 1, not {size!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from surrogate.networks.embedding import Block, NoiseEmbedding
+from surrogate.networks.embedding import Block, NoiseEmbedding, at_least_one
 
 
 class ResidualMLP(nn.Module):
@@ -12,6 +12,7 @@ class ResidualMLP(nn.Module):
 
     def __init__(self, size: int, width: int = 256, depth: int = 4) -> None:
         super().__init__()
+        at_least_one(size=size, width=width, depth=depth)
         self.noise = NoiseEmbedding(width)
         self.enter = nn.Linear(size, width)
         self.blocks = nn.ModuleList(Block(width, width) for _ in range(depth))
@@ -21,6 +22,7 @@ class ResidualMLP(nn.Module):
         nn.init.zeros_(self.leave.bias)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
+        """The network's output at x (B, D) and c_noise (B,): (B, D)."""
         features = self.noise(noise)
         hidden = self.enter(x)
         for block in self.blocks:
