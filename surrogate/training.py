@@ -129,7 +129,9 @@ class Trainer:
         seed: int = 0,
         state: State | None = None,
     ) -> None:
-        if not isinstance(denoiser, nn.Module):
+        if not isinstance(denoiser, nn.Module) or not any(
+            weight.requires_grad for weight in denoiser.parameters()
+        ):
             raise ModelError("only a denoiser with parameters can be trained")
         if not len(held_out):
             raise ModelError("a run needs held-out samples to be judged by")
