@@ -95,12 +95,16 @@ def test_learns_a_gaussian(sliced: float, slack: float) -> None:
         assert off < 0.25 * start
 
 
-@pytest.mark.parametrize(("sliced", "margin"), [(0.0, 0.06), (1.0, 0.25)])
-def test_learns_two_clusters(sliced: float, margin: float) -> None:
+@pytest.mark.parametrize(
+    ("loss", "steps", "margin"),
+    [(Loss(LEVELS), 400, 0.06), (Loss(LEVELS, draws=4, sliced=1), 300, 0.2)],
+    ids=["denoising", "sliced"],
+)
+def test_learns_two_clusters(loss: Loss, steps: int, margin: float) -> None:
     """Sliced score matching finds how much each weighs slowly: the score hardly depends on it."""
     shift, scale = 0.5, 3.6
     samples = (toy().sample(50_000, generator()) - shift) / scale
-    learned = learn(samples, Loss(LEVELS, sliced=sliced), 400)
+    learned = learn(samples, loss, steps)
     found = scale * draw(learned, 5000, 1) + shift
     distance, allowed = toy_distance(found)
     assert distance < allowed + margin
@@ -109,7 +113,7 @@ def test_learns_two_clusters(sliced: float, margin: float) -> None:
     for near, centre, deviation in ((found < 0, -3, 0.5), (found > 0.5, 4, 1)):
         cluster = found[near]
         assert abs(cluster.mean() - centre) < 0.25 * deviation + 0.1
-        assert abs(cluster.std() - deviation) < 0.25 * deviation
+        assert abs(cluster.std() - deviation) < 0.35 * deviation
 
 
 # --- stopping and going on ------------------------------------------------------------------------
@@ -280,7 +284,7 @@ def test_the_held_out_loss_is_that_of_the_averages() -> None:
     data = gaussian(2)
     held_out = data.sample(5000, generator()).float()
     exact = Trainer(untrained(2, 16), Pool(held_out), held_out, Loss(draws=2))
-    exact.denoiser = data
+    exact.denoiser = data  # type: ignore[assignment]
     assert exact.measure() == exact.measure()
     expected = Loss(draws=2)(data, data.sample(40_000, generator(1)), generator(2))
     chance = 4.5 * expected.std().item() / math.sqrt(10_000)
