@@ -190,6 +190,8 @@ def test_log_normal_levels() -> None:
 def test_log_uniform_levels() -> None:
     found = LogUniform(0.1, 10)(N, generator(), torch.zeros((), dtype=torch.float64))
     assert found.dtype == torch.float64
+    assert 0.1 <= found.min() < 0.1005
+    assert 9.95 < found.max() <= 10
     shares = (found.log10().sort().values + 1) / 2
     ranks = (torch.arange(N) + 0.5) / N
     assert (shares - ranks).abs().max() < 1.95 / math.sqrt(N)  # Kolmogorov–Smirnov, 1 in 1000

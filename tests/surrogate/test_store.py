@@ -87,6 +87,7 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
 
     def fail() -> None:
         with store.whole(target) as part:
+            assert part.parent == tmp_path  # where it can be renamed in one go
             part.write_text("half a fi")
             assert target.read_bytes() == before
             raise OSError("no room")

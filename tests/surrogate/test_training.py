@@ -285,7 +285,9 @@ def test_the_held_out_loss_is_that_of_the_averages() -> None:
     held_out = data.sample(5000, generator()).float()
     exact = Trainer(untrained(2, 16), Pool(held_out), held_out, Loss(draws=2))
     exact.denoiser = data  # type: ignore[assignment]
-    assert exact.measure() == exact.measure()
+    first = exact.measure()
+    exact.step = 7
+    assert exact.measure() == first  # with the same noise
     expected = Loss(draws=2)(data, data.sample(40_000, generator(1)), generator(2))
     chance = 4.5 * expected.std().item() / math.sqrt(10_000)
     assert abs(exact.measure() - expected.mean().item()) < chance
@@ -324,8 +326,7 @@ def test_averages() -> None:
         keep = min(0.8, (1 + step) / (10 + step))
         for name, weight in run.weights.items():
             expected[name] = keep * expected[name] + (1 - keep) * weight.detach()
-    for name, value in expected.items():
-        torch.testing.assert_close(run.averages[name], value)
+            torch.testing.assert_close(run.averages[name], expected[name])
     at_once = trainer(small(average=0))
     at_once.advance()
     assert equal(at_once.averages, {name: w.detach() for name, w in at_once.weights.items()})
@@ -392,7 +393,7 @@ def test_nan_in_the_data() -> None:
 
 
 @pytest.mark.parametrize("sliced", [0.0, 1.0])
-@pytest.mark.parametrize("rate", [1e3, 1e6, 1e30])
+@pytest.mark.parametrize("rate", [1e2, 1e6, 1e30])
 def test_a_rate_too_high(rate: float, sliced: float) -> None:
     """Weights that jump far give losses that are huge, or not even finite."""
     run, kept = trainer(small(rate=rate), loss=Loss(sliced=sliced)), list[State]()
