@@ -4,7 +4,7 @@ import surrogate as sg
 
 model = sg.fit(data, seed=0)            # data: xarray.Dataset over (sample, time)
 model.save("model")
-draws = sg.load("model").sample(5_000, seed=1)
+draws = sg.load("model").sample(5_000, seed=1)     # or sg.pretrained("esirs")
 sg.evaluate(draws, against=data)
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surrogate.fitting import fit as fit
     from surrogate.model import Surrogate as Surrogate
     from surrogate.model import load as load
+    from surrogate.model import pretrained as pretrained
 
 # loaded when first asked for: torch takes seconds that `surrogate plot` need not pay
 _HOMES = {
@@ -27,6 +28,7 @@ _HOMES = {
     "evaluate": "evaluation",
     "fit": "fitting",
     "load": "model",
+    "pretrained": "model",
 }
 __all__ = [*_HOMES]  # noqa: PLE0604
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -48,10 +49,23 @@ def expand(sigma: Tensor, x: Tensor) -> Tensor:
     return sigma.to(x).expand(x.shape[0]).reshape(-1, *[1] * (x.ndim - 1))
 
 
+class Bounded(Denoiser):
+    """A denoiser whose estimates are kept in a convex set that holds the data: there they belong.
+
+    `within` maps a batch into the set, and leaves alone what is in it.
+    """
+
+    def __init__(self, denoiser: Denoiser, within: Callable[[Tensor], Tensor]) -> None:
+        self.denoiser, self.within = denoiser, within
+
+    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+        return self.within(self.denoiser(x, sigma))
+
+
 class Preconditioned(nn.Module, Denoiser):
     """D = c_skip x + c_out F(c_in x, c_noise): F sees and predicts unit variance at every level.
 
-    `sigma_data` is the standard deviation of the data; c_noise (B,) is log(σ)/4.
+    `sigma_data` is the standard deviation of the data; c_noise (B,) or (1,) is log(σ)/4.
     """
 
     def __init__(self, network: nn.Module, sigma_data: float = 1.0) -> None:
@@ -64,8 +78,10 @@ class Preconditioned(nn.Module, Denoiser):
     def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
         level = expand(sigma, x)
         total = level**2 + self.sigma_data**2
-        # at σ = 0 the network has no say, and must not be asked about -∞
-        c_noise = torch.log(level.flatten().clamp_min(torch.finfo(x.dtype).tiny)) / 4
+        # at σ = 0 the network has no say, and must not be asked about -∞; one level for all is
+        # embedded once
+        known = sigma.to(x).reshape(-1).clamp_min(torch.finfo(x.dtype).tiny)
+        c_noise = torch.log(known) / 4
         predicted: Tensor = self.network(x / total.sqrt(), c_noise)
         return self.sigma_data**2 / total * x + level * self.sigma_data / total.sqrt() * predicted
 

@@ -20,16 +20,23 @@ from torch import Tensor
 
 from surrogate import store
 from surrogate.codecs import TimeSeriesCodec
-from surrogate.denoise import Preconditioned
+from surrogate.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.errors import ModelError
 from surrogate.gaussian import Covariance
 from surrogate.networks import TemporalMLP
-from surrogate.sampling import dpm_solver, heun, log_likelihood, reverse_sde
-from surrogate.schedule import karras
+from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
+from surrogate.schedule import VE, karras
 from surrogate.training import seeded
 
+BUNDLED = Path(__file__).parent / "pretrained"
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
-METHODS = ("ode", "heun", "sde")
+SOLVERS = {
+    "ode": "DPM-Solver++, few steps",
+    "heun": "Heun, two evaluations a step",
+    "sde": "the reverse SDE, with the data's covariance",
+    "predictor-corrector": "Euler-Maruyama and Langevin, many steps",
+}
+STEPS = {"predictor-corrector": 1000}  # others: 40
 LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
 TOGETHER = 5_000  # samples drawn at a time
 
@@ -71,18 +78,24 @@ class Surrogate:
         samples: int,
         seed: int = 0,
         *,
-        method: str = "ode",
-        steps: int = 40,
+        solver: str = "ode",
+        steps: int | None = None,
+        bounded: bool = True,
         progress: Callable[[int], None] = lambda count: None,
     ) -> Tensor:
-        """Normalised trajectories (samples, C, T)."""
+        """Normalised trajectories (samples, C, T).
+
+        `bounded`: estimates are kept within the ranges of the variables. Without it they are what
+        the network says.
+        """
         if samples < 1:
             raise ModelError(f"ask for at least one sample, not {samples}")
-        if method not in METHODS:
-            raise ModelError(f"unknown method {method!r} (have: {', '.join(METHODS)})")
+        if solver not in SOLVERS:
+            raise ModelError(f"unknown solver {solver!r} (have: {', '.join(SOLVERS)})")
+        steps = STEPS.get(solver, 40) if steps is None else steps
         if steps < 2:
             raise ModelError(f"sampling takes at least 2 steps, not {steps}")
-        levels = karras(steps, LEAST, MOST).to(self.device, torch.float32)
+        denoiser = self.bounded if bounded else self.denoiser
         parts = []
         for j, start in enumerate(range(0, samples, TOGETHER)):
             count = min(TOGETHER, samples - start)
@@ -92,20 +105,33 @@ class Surrogate:
             noise = torch.randn((TOGETHER, *self.shape), generator=generator)[:count]
             x = MOST * noise.to(self.device)
             with torch.no_grad():
-                parts.append(self._solve(x, levels, method, generator).cpu())
+                parts.append(self._solve(denoiser, x, solver, steps, generator).cpu())
             progress(count)
         return torch.cat(parts)
 
-    def _solve(self, x: Tensor, levels: Tensor, method: str, generator: torch.Generator) -> Tensor:
-        if method == "sde":
-            return reverse_sde(self.denoiser, x, levels, Covariance(self.covariance), generator)
-        return (heun if method == "heun" else dpm_solver)(self.denoiser, x, levels)
+    @property
+    def bounded(self) -> Denoiser:
+        """The denoiser with its estimates kept within the ranges of the variables."""
+        return Bounded(self.denoiser, self.codec.within)
+
+    def _solve(
+        self, denoiser: Denoiser, x: Tensor, solver: str, steps: int, generator: torch.Generator
+    ) -> Tensor:
+        if solver == "predictor-corrector":
+            made = predictor_corrector(
+                denoiser, x, VE(sigma_max=MOST), generator, steps=steps, correctors=1
+            )
+            return denoiser(made, torch.tensor(VE().sigma_min))  # without the noise that is left
+        levels = karras(steps, LEAST, MOST).to(self.device, torch.float32)
+        if solver == "sde":
+            return reverse_sde(denoiser, x, levels, Covariance(self.covariance), generator)
+        return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
 
     def sample(self, samples: int, seed: int = 0, **settings: Any) -> xr.Dataset:
         """Trajectories as the training data have them; settings as in `draw`."""
         made = self.codec.to_dataset(self.draw(samples, seed, **settings))
         return made.assign_attrs(
-            surrogate_seed=seed, surrogate_method=settings.get("method", "ode")
+            surrogate_seed=seed, surrogate_solver=settings.get("solver", "ode")
         )
 
     def log_likelihood(self, data: xr.Dataset, seed: int = 0, levels: int = 60) -> np.ndarray:
@@ -175,3 +201,16 @@ class Surrogate:
 def load(folder: str | Path) -> Surrogate:
     """The model in a folder."""
     return Surrogate.load(folder)
+
+
+def bundled() -> dict[str, Path]:
+    """The models that come with the package: name -> folder."""
+    return {place.name: place for place in sorted(BUNDLED.iterdir()) if place.is_dir()}
+
+
+def pretrained(name: str) -> Surrogate:
+    """A model that comes with the package."""
+    if name not in bundled():
+        have = ", ".join(bundled()) or "none"
+        raise ModelError(f"no model named {name!r} comes with the package (have: {have})")
+    return Surrogate.load(bundled()[name])

@@ -1,12 +1,14 @@
 """What a codec learns of a dataset: variables, relations between them, means and scales.
 
 Two passes over the samples, a chunk at a time, so that memory is bounded by the chunk. The first
-finds words, long tails and conserved totals; the second the moments of every coordinate.
+finds words, long tails and conserved totals; the second the moments of every coordinate and the
+ends of ranges.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +20,7 @@ from torch import Tensor
 from constraints import Layout
 from surrogate.codecs.channels import for_counts, from_text
 from surrogate.codecs.conservation import Law, Relation, checked_laws, solve
-from surrogate.codecs.statistics import Moments, Skewness, Totals
+from surrogate.codecs.statistics import Edges, Moments, Skewness, Totals
 from surrogate.codecs.variables import (
     MOST_WORDS,
     NUMBERS,
@@ -68,7 +70,8 @@ def fit(
     variables = tuple(_with_words(data, v, rows) if v.kind == "words" else v for v in variables)
     relations = _relations(data, variables, transforms, laws)
     variables, relations = _census(data, variables, relations, transforms, rows)
-    moments = _moments(data, variables, relations, rows)
+    moments, edges = _moments(data, variables, relations, rows)
+    variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
     mean = torch.cat([each.mean.expand(-1, steps) for each in moments])
     scale = torch.cat([each.scale.expand(-1, steps) for each in moments])
     fixed = torch.cat([each.fixed.expand(-1, steps) for each in moments])
@@ -129,6 +132,18 @@ def _with_transforms(
 
 def _wish(variable: Variable, transforms: Mapping[str, str]) -> str:
     return transforms.get(variable.name, transforms.get(ALL, "identity"))
+
+
+def _with_ends(variable: Variable, edges: Edges, signals: Layout) -> Variable:
+    """A variable of numbers with its range: what is known of it, else what the data show."""
+    if variable.kind not in NUMBERS:
+        return variable
+    signal = signals.find(variable.name)
+    low, high = edges.hard
+    if signal is not None:
+        low = signal.low if math.isfinite(signal.low) else low
+        high = signal.high if math.isfinite(signal.high) else high
+    return replace(variable, low=min(low, edges.low), high=max(high, edges.high))
 
 
 def _with_words(data: xr.Dataset, variable: Variable, rows: Sequence[slice]) -> Variable:
@@ -216,12 +231,15 @@ def _moments(
     variables: Sequence[Variable],
     relations: Sequence[Relation],
     rows: Sequence[slice],
-) -> list[Moments]:
+) -> tuple[list[Moments], dict[str, Edges]]:
     """The second pass."""
     dependent = {relation.dependent for relation in relations}
     moments = [Moments(v) for v in variables if v.name not in dependent]
+    edges = {v.name: Edges() for v in variables}
     for chosen in rows:
         values = values_of(data, variables, relations, chosen)
         for each in moments:
             each.add(values[each.variable.name])
-    return moments
+        for name, ends in edges.items():
+            ends.add(values[name])
+    return moments, edges

@@ -3,7 +3,8 @@
 `Moments` are the mean and variance of each coordinate by the pairwise update of Chan, Golub and
 LeVeque (The American Statistician 37, 1983); dequantisation noise is integrated by Gauss-Legendre
 quadrature, so that no random number enters. `Skewness` is that of all values of a variable
-together, before and after the logarithm. `Totals` follow a conserved sum.
+together, before and after the logarithm. `Edges` are the ends of its range. `Totals` follow a
+conserved sum.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ NODES = {"identity": 2, "log": 8, "logit": 8}  # two are exact for what is linea
 ROUNDING = 1e-5  # by which a conserved sum of real numbers may differ, relative to its terms
 SKEWED = 2.0  # an exponential distribution
 EVEN = 1.0
+PILE = 20  # equal values that make the end of a range a hard one: no tail has so many
 
 
 class Moments:
@@ -108,6 +110,31 @@ def _skewness(count: float, first: float, second: float, third: float) -> float:
     if variance <= 0:
         return 0.0
     return float((cube - 3 * mean * square + 2 * mean**3) / variance**1.5)
+
+
+class Edges:
+    """The lowest and the highest value, and how many values there are of each."""
+
+    def __init__(self) -> None:
+        self.low, self.high = math.inf, -math.inf
+        self.lowest = self.highest = 0
+
+    def add(self, values: Tensor) -> None:
+        low, high = float(values.min()), float(values.max())
+        if low < self.low:
+            self.low, self.lowest = low, 0
+        if high > self.high:
+            self.high, self.highest = high, 0
+        self.lowest += int((values == self.low).sum())
+        self.highest += int((values == self.high).sum())
+
+    @property
+    def hard(self) -> tuple[float, float]:
+        """The ends of the range that many values share; infinite where there is a tail."""
+        return (
+            self.low if self.lowest >= PILE else -math.inf,
+            self.high if self.highest >= PILE else math.inf,
+        )
 
 
 class Totals:

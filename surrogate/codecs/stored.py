@@ -136,6 +136,8 @@ def _variable(variable: Variable) -> dict[str, Any]:
         "categories": list(variable.categories),
         "transform": variable.transform.to_config(),
         "total": variable.total,
+        "low": variable.low if math.isfinite(variable.low) else None,
+        "high": variable.high if math.isfinite(variable.high) else None,
     }
 
 
@@ -249,7 +251,11 @@ def _read_variable(config: Any) -> Variable:
         raise ModelError(f"in the codec, {name} has the categories {categories}")
     transform = channels.from_config(_mapping(config, "transform"), name=name)
     attrs = _mapping(config, "attrs")
-    return Variable(name, kind, static, dtype, dims, attrs, categories, transform, total)
+    low, high = (_get(config, key, (int, float, type(None)), "a number") for key in ("low", "high"))
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if not low <= high:
+        raise ModelError(f"in the codec, {name} has the range [{low}, {high}]")
+    return Variable(name, kind, static, dtype, dims, attrs, categories, transform, total, low, high)
 
 
 def _read_relations(configs: list[Any], variables: Sequence[Variable]) -> tuple[Relation, ...]:

@@ -30,6 +30,7 @@ from surrogate.codecs import stored
 from surrogate.codecs.channels import rounded
 from surrogate.codecs.conservation import Law, Relation
 from surrogate.codecs.fitting import CHUNK, fit, values_of
+from surrogate.codecs.ranges import Ranges, members
 from surrogate.codecs.variables import Samples, Variable, pieces, sample_number, survey
 from surrogate.errors import ModelError
 
@@ -240,6 +241,29 @@ class TimeSeriesCodec:
         own = {"surrogate_config": self.about} if self.about else {}
         coords = stored.unpacked(self.coords, len(x))
         return xr.Dataset(made, coords, {**own, **attrs})
+
+    def within(self, x: Tensor) -> Tensor:
+        """x (B, C, T) brought into the ranges of the variables; differentiable almost everywhere.
+
+        What is there already is left as it is: encoded data are.
+        """
+        x = self._ranges.box(x)
+        named = {variable.name: variable for variable in self.variables}
+        for relation in self.relations:
+            found = self._signals(x, whole=False)[relation.dependent][:, 0]
+            moving = members(relation, self._channels)
+            x = self._ranges.restored(x, found, named[relation.dependent], moving)
+        return x
+
+    @cached_property
+    def _channels(self) -> tuple[Variable, ...]:
+        """The variable of each channel of the tensor."""
+        every = [variable for variable in self._encoded for _ in variable.channels]
+        return tuple(every[i] for i in self._free.tolist())
+
+    @cached_property
+    def _ranges(self) -> Ranges:
+        return Ranges.of(self._channels, self.mean[self._free], self.scale[self._free])
 
     # --- comparing and keeping --------------------------------------------------------------------
 

@@ -33,7 +33,10 @@ EXACT = 2**53  # whole numbers beyond it have no float64 of their own
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable. A `total` is not in the data: it is what a relation conserves."""
+    """One variable. A `total` is not in the data: it is what a relation conserves.
+
+    `low` and `high` are the ends of its range, where it has hard ones.
+    """
 
     name: str
     kind: str
@@ -44,6 +47,8 @@ class Variable:
     categories: tuple[str, ...] = ()
     transform: Transform = field(default_factory=Identity)
     total: bool = False
+    low: float = -math.inf
+    high: float = math.inf
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -15,19 +15,21 @@ from torch.nn.functional import silu
 
 from surrogate.errors import ModelError
 
+FEATURES = 64  # of the noise level, which is one number; more only cost time in every block
+
 
 class NoiseEmbedding(nn.Module):
-    """c_noise (B,) to features (B, width): sines and cosines, then two layers."""
+    """c_noise (B,) to features (B, FEATURES): sines and cosines, then two layers."""
 
     frequencies: Tensor
 
-    def __init__(self, width: int, waves: int = 32) -> None:
+    def __init__(self, waves: int = 32) -> None:
         super().__init__()
         # c_noise = log(σ)/4 spans about [-1.6, 1.1]: from its whole range to details of 1/100
         octaves = torch.exp(torch.linspace(math.log(0.5), math.log(50.0), waves))
         self.register_buffer("frequencies", octaves)
-        self.inner = nn.Linear(2 * waves, width)
-        self.outer = nn.Linear(width, width)
+        self.inner = nn.Linear(2 * waves, FEATURES)
+        self.outer = nn.Linear(FEATURES, FEATURES)
 
     def forward(self, noise: Tensor) -> Tensor:
         angles = noise[:, None] * self.frequencies
@@ -37,18 +39,18 @@ class NoiseEmbedding(nn.Module):
 
 
 class Block(nn.Module):
-    """A residual two-layer perceptron on (B, ..., width), modulated by (B, E).
+    """A residual two-layer perceptron on (B, ..., width), modulated by (B, FEATURES) or (1, ...).
 
     It acts on the last axis, or on the one before it if its length is given as `across`.
     """
 
-    def __init__(self, width: int, embedding: int, across: int | None = None) -> None:
+    def __init__(self, width: int, across: int | None = None) -> None:
         super().__init__()
         self.across = across
         mixed = across or width
         inside = max(32, 2 * mixed)
         self.norm = nn.LayerNorm(width, elementwise_affine=False)
-        self.modulation = nn.Linear(embedding, 3 * width)
+        self.modulation = nn.Linear(FEATURES, 3 * width)
         self.inner = nn.Linear(mixed, inside)
         self.outer = nn.Linear(inside, mixed)
         nn.init.zeros_(self.modulation.weight)
@@ -57,7 +59,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         between = (1,) * (x.ndim - 2)
         shift, scale, gate = (
-            part.reshape(len(x), *between, x.shape[-1])
+            part.reshape(len(noise), *between, x.shape[-1])
             for part in self.modulation(noise).chunk(3, -1)
         )
         seen: Tensor = self.norm(x) * (1 + scale) + shift

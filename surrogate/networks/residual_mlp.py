@@ -13,16 +13,16 @@ class ResidualMLP(nn.Module):
     def __init__(self, size: int, width: int = 256, depth: int = 4) -> None:
         super().__init__()
         at_least_one(size=size, width=width, depth=depth)
-        self.noise = NoiseEmbedding(width)
+        self.noise = NoiseEmbedding()
         self.enter = nn.Linear(size, width)
-        self.blocks = nn.ModuleList(Block(width, width) for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.leave = nn.Linear(width, size)
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        """The network's output at x (B, D) and c_noise (B,): (B, D)."""
+        """The network's output at x (B, D) and c_noise (B,) or (1,): (B, D)."""
         features = self.noise(noise)
         hidden = self.enter(x)
         for block in self.blocks:

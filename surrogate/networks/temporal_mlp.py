@@ -47,12 +47,12 @@ class TemporalMLP(nn.Module):
         if width is None:
             width = fitting_width(self.patches, channels * self.patch)
         at_least_one(width=width)
-        self.noise = NoiseEmbedding(width)
+        self.noise = NoiseEmbedding()
         self.enter = nn.Linear(channels * self.patch, width)
         self.leave = nn.Linear(width, channels * self.patch)
-        self.within = nn.ModuleList(Block(width, width) for _ in range(depth))
+        self.within = nn.ModuleList(Block(width) for _ in range(depth))
         self.across = nn.ModuleList(
-            Block(width, width, self.patches) for _ in range(depth if self.patches > 1 else 0)
+            Block(width, self.patches) for _ in range(depth if self.patches > 1 else 0)
         )
         # where in time a patch lies: the maps in and out are shared by all of them
         self.place = nn.Parameter(0.02 * _waves(self.patches, width))
@@ -61,7 +61,7 @@ class TemporalMLP(nn.Module):
         nn.init.zeros_(self.leave.bias)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        """The network's output at x (B, C, T) and c_noise (B,): (B, C, T)."""
+        """The network's output at x (B, C, T) and c_noise (B,) or (1,): (B, C, T)."""
         features = self.noise(noise)
         hidden = self.enter(self._cut(x)) + self.place
         for i, block in enumerate(self.within):

@@ -106,7 +106,7 @@ def test_network_sees_and_predicts_unit_variance() -> None:
         skipped = model(x, sigma)
         scaled, level = network.asked
         assert float(scaled.var()) == pytest.approx(1, abs=chance)
-        torch.testing.assert_close(level, (sigma.log() / 4).expand(n))
+        torch.testing.assert_close(level, (sigma.log() / 4).expand(1))
         network.gain.fill_(1)
         c_out = (model(x, sigma) - skipped) / scaled
         assert float(((clean - skipped) / c_out).var()) == pytest.approx(1, abs=chance)

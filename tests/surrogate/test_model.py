@@ -39,16 +39,16 @@ def test_samples_look_like_the_data(model: Surrogate, data: xr.Dataset) -> None:
     np.testing.assert_allclose(draws.time, data.time)
 
 
-@pytest.mark.parametrize("method", ["ode", "heun", "sde"])
+@pytest.mark.parametrize("solver", ["ode", "heun", "sde"])
 def test_a_sample_depends_on_the_seed_and_not_on_how_many_are_drawn(
-    model: Surrogate, method: str
+    model: Surrogate, solver: str
 ) -> None:
-    few = model.draw(3, seed=5, method=method, steps=4)
-    many = model.draw(7, seed=5, method=method, steps=4)
-    if method != "sde":
+    few = model.draw(3, seed=5, solver=solver, steps=4)
+    many = model.draw(7, seed=5, solver=solver, steps=4)
+    if solver != "sde":
         torch.testing.assert_close(few, many[:3])
-    assert torch.equal(few, model.draw(3, seed=5, method=method, steps=4))
-    assert not torch.equal(few, model.draw(3, seed=6, method=method, steps=4))
+    assert torch.equal(few, model.draw(3, seed=5, solver=solver, steps=4))
+    assert not torch.equal(few, model.draw(3, seed=6, solver=solver, steps=4))
 
 
 def test_a_saved_model_draws_the_same(model: Surrogate, tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_fresh_trajectories_in_every_block(data: xr.Dataset) -> None:
 def test_what_cannot_be_asked(model: Surrogate, data: xr.Dataset) -> None:
     with pytest.raises(sg.ModelError, match="at least one sample"):
         model.draw(0)
-    with pytest.raises(sg.ModelError, match="unknown method"):
-        model.draw(1, method="magic")
+    with pytest.raises(sg.ModelError, match="unknown solver"):
+        model.draw(1, solver="magic")
     with pytest.raises(sg.ModelError, match="at least 2 steps"):
         model.draw(1, steps=1)
     with pytest.raises(sg.ModelError, match="too few"):
