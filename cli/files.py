@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 TABLES = (".csv", ".tsv", ".parquet")
 GRIDS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".zarr", "")
 DELIMITERS = ",;\t"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such text begins
+CACHE = 16_000_000  # bytes of a variable that are kept after they were read from a file
 LONGEST = 1_000_000  # characters in a file of rules, or in the header of a table
 
 
 def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
     """Trajectories (netCDF, Zarr) or a table (CSV, Parquet), by the ending of the name."""
-    place = Path(path)
+    place = _place(path)
     name = place.name.lower()
     if not name.endswith((*TABLES, ".csv.gz")):
         if place.is_file() and place.suffix.lower() not in GRIDS:
@@ -43,8 +45,14 @@ def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
         table = _parquet(place) if name.endswith(".parquet") else _csv(place)
     except InputError:
         raise
+    except UnicodeError as problem:
+        raise InputError(
+            f"{path!r} is not UTF-8 text ({problem}); save it as UTF-8, or convert it: "
+            "iconv -f latin1 -t utf-8"
+        ) from None
     except Exception as problem:
-        raise InputError(f"cannot read {path!r} as a table: {problem}") from None
+        reason = str(problem).removeprefix("Error tokenizing data. C error: ")
+        raise InputError(f"cannot read {path!r} as a table: {reason}") from None
     if table.empty:
         raise InputError(f"{path!r} is empty: it has {len(table)} rows below its header")
     return table.rename(columns=str)
@@ -54,15 +62,20 @@ def open_trajectories(path: str) -> xr.Dataset:
     """A dataset with (sample, time) variables from a netCDF file or a Zarr folder, read lazily."""
     import xarray as xr
 
-    place = Path(path)
+    place = _place(path)
     if not place.exists():
         raise InputError(f"there is no file {path!r}; make one with: surrogate simulate esirs")
     if place.is_dir() != (place.suffix.lower() == ".zarr"):
         raise InputError(f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr)")
+    if place.is_file():
+        _check_netcdf(place)
     try:
         if place.is_dir():
             data: xr.Dataset = xr.open_zarr(place)
         else:
+            import netCDF4
+
+            netCDF4.set_chunk_cache(CACHE)  # of each variable: 64 MB unless told
             data = xr.open_dataset(place, engine="netcdf4", cache=False)
     except Exception as problem:
         raise InputError(f"cannot read {path!r} as trajectories: {problem}") from None
@@ -76,20 +89,50 @@ def open_trajectories(path: str) -> xr.Dataset:
     return data
 
 
+def _place(path: str) -> Path:
+    """The path, if there can be one of that name."""
+    try:
+        Path(path).exists()
+    except (OSError, ValueError) as problem:
+        raise InputError(f"there is no file {path!r}: {problem}") from None
+    return Path(path)
+
+
+def _check_netcdf(place: Path) -> None:
+    """Refuse what is no netCDF by its first bytes, in plainer words than the library's."""
+    try:
+        with place.open("rb") as file:
+            head = file.read(8)
+    except OSError as problem:
+        raise InputError(f"cannot read {str(place)!r}: {problem.strerror}") from None
+    if not head:
+        raise InputError(f"{str(place)!r} is an empty file")
+    if not head.startswith((b"CDF", b"\x89HDF")):
+        raise InputError(
+            f"{str(place)!r} is not a netCDF file, whatever its name says; a table's name ends in "
+            ".csv, .tsv or .parquet"
+        )
+
+
 def _csv(place: Path) -> pd.DataFrame:
     """A table of text; the delimiter is the one its header has most of."""
     import pandas as pd
 
     opened = gzip.open if place.suffix.lower() == ".gz" else open
-    with opened(place, "rt", encoding="utf-8-sig", newline="") as file:
+    with opened(place, "rb") as file:
+        wide = file.read(2) in UTF16  # as spreadsheets write "Unicode text"
+    encoding = "utf-16" if wide else "utf-8-sig"
+    with opened(place, "rt", encoding=encoding, newline="") as file:
         header = re.sub(r'"[^"]*"', "", file.readline(LONGEST))
+    if not header:
+        raise InputError(f"{str(place)!r} is empty: it has no header")
     delimiter = max(DELIMITERS, key=header.count)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
         return pd.read_csv(
             place,
             sep=delimiter,
-            encoding="utf-8-sig",
+            encoding=encoding,
             skipinitialspace=True,
             low_memory=False,
             index_col=False,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 import shlex
-import shutil
-from collections.abc import Callable
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+from rich.console import Console
 from rich.markup import escape
 
 from cli import console, files, options
@@ -19,9 +25,15 @@ from simulators.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
+    from surrogate.checkpoints import Checkpoints
+    from surrogate.fitting import Run
     from surrogate.model import Surrogate
+    from surrogate.training import Trainer
 
 FIRST = 20_000  # simulated trajectories that the codec and the card see
+FILES = {"config.json", "weights.safetensors", "card.md", "training.csv"}  # of a model's folder
+TELL = 20.0  # seconds between lines where nobody watches a bar
+_PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
 
 
 @click.command()
@@ -83,6 +95,8 @@ def command(
     DATA is netCDF or Zarr with dimensions (sample, time), or a table of your own: long (--id,
     --time), or one series to be cut into windows (--window).
 
+    Ctrl-C keeps a run so that --resume, with the same words, goes on with it.
+
     \b
     surrogate train trajectories.nc
     surrogate train cases.csv --time week --columns cases --window 52 --stride 4
@@ -90,7 +104,7 @@ def command(
     """
     if data is not None and simulated is not None:
         raise InputError("give DATA or --simulate, not both")
-    target, checkpoints = _places(out, resume, force)
+    target, folder = _places(out, resume, force)
     say = console.messages(quiet)
     make = None
     if simulated is not None:
@@ -102,64 +116,117 @@ def command(
             "columns": None if columns is None else [name.strip() for name in columns.split(",")],
             "pool": pool,
         }
-        source = _open(data or "trajectories.nc", table | {"missing": missing}, say.print)
+        path = "trajectories.nc" if data is None else data
+        source = _open(path, table | {"missing": missing}, say.print)
 
-    import torch
-
-    from surrogate import fitting
+    from surrogate import fitting, store
+    from surrogate.checkpoints import Checkpoints
 
     options.compute_on(device, threads)
     chosen = fitting.preset(preset_name, iterations)
-    run = fitting.Run(source, seed, chosen, make, checkpoints, device)
+    checkpoints = Checkpoints(folder, _words())
+    run = fitting.Run(source, seed, chosen, make, checkpoints, device, resume=resume)
     codec, trainer = run.model.codec, run.trainer
     size = sum(weight.numel() for weight in trainer.weights.values())
     say.print(
-        f"{source.sizes['sample']:,} trajectories of {', '.join(codec.names)} over "
+        f"{source.sizes['sample']:,} trajectories of {escape(', '.join(codec.names))} over "
         f"{len(codec.times)} times; a network of {size:,} weights"
     )
     if trainer.step:
         say.print(f"going on from step {trainer.step:,}")
-    total = trainer.settings.steps
-    try:
-        with console.bar(say, "training", total) as advance:
-            advance(trainer.step)
-            model = run.fit(lambda trainer: advance(1, _losses(trainer.looks)))
-    except KeyboardInterrupt:
-        kept = trainer.looks[-1].step if trainer.looks else 0
-        raise click.ClickException(
-            f"stopped; the run is kept up to step {kept:,}: go on with --resume"
-        ) from None
-    torch.set_grad_enabled(True)
-    model.save(target)
+    model = _trained(run, target, checkpoints, say)
     run.discard()
     _report(model, target, say.print)
     if as_json:
-        click.echo(json.dumps({"path": str(target), **model.about}))
+        click.echo(store.to_json({"path": str(target), **model.about}))
+
+
+# --- where to -------------------------------------------------------------------------------------
 
 
 def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
     """The model's folder and that of its checkpoints; refuses to lose either."""
     target = Path(out)
+    if not out.isprintable() or target.name in ("", ".."):
+        raise InputError(f"{out!r} is no name for a model's folder; choose another with -o")
     checkpoints = target.with_name(f"{target.name}.training")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{out!r} is a file; a model is a folder")
-    if target.exists() and any(target.iterdir()) and not (target / "config.json").exists():
-        raise InputError(f"{out!r} is a folder with other things in it; choose another")
+    _check_writable(target)
+    for place in (target, checkpoints):
+        if (place.exists() or place.is_symlink()) and not place.is_dir():
+            raise InputError(
+                f"{str(place)!r} is a file, where a folder is needed: it is left alone"
+            )
+    others = sorted({each.name for each in target.iterdir()} - FILES) if target.exists() else []
+    if others:
+        raise InputError(
+            f"{out!r} is a folder with other things in it, such as {others[0]!r}; choose another "
+            "with -o"
+        )
+    interrupted = (checkpoints / "state.json").exists()
     if resume:
-        if not (checkpoints / "state.json").exists():
+        if not interrupted:
             raise InputError(f"there is no interrupted run in {str(checkpoints)!r}")
         return target, checkpoints
-    if target.exists() and not force:
+    if target.exists() and any(target.iterdir()) and not force:
         raise InputError(f"{out!r} exists; replace it with --force or choose another with -o")
-    if checkpoints.exists():
-        if not force:
-            raise InputError(
-                f"{str(checkpoints)!r} holds an interrupted run: go on with --resume, or start "
-                "anew with --force"
-            )
-        shutil.rmtree(checkpoints, ignore_errors=True)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if interrupted and not force:
+        raise InputError(
+            f"{str(checkpoints)!r} holds an interrupted run: go on with it "
+            f"({_started(checkpoints)}), or start anew with --force"
+        )
     return target, checkpoints
+
+
+def _check_writable(target: Path) -> None:
+    """Now rather than after the work; what a killed run left half replaced is put right."""
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
+    try:
+        Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")).rmdir()
+        if target.with_name(f".{target.name}.old").exists():
+            from surrogate import store
+
+            store.settle(target)
+    except OSError as problem:
+        raise InputError(
+            f"cannot write to the folder {str(target.parent)!r}: {problem.strerror}; choose "
+            "another with -o"
+        ) from None
+
+
+def _started(checkpoints: Path) -> str:
+    """How to go on with an interrupted run: as it was started, with --resume."""
+    from surrogate import store
+    from surrogate.errors import ModelError
+
+    try:
+        words = store.read_json(checkpoints / "state.json").get("command")
+    except ModelError:
+        words = None
+    if not isinstance(words, list) or not words or not all(str(w).isprintable() for w in words):
+        return "--resume"
+    return shlex.join([*map(str, words), "--resume"])
+
+
+def _words() -> list[str]:
+    """The command as it was given, without --resume and --force."""
+    context = click.get_current_context()
+    words = ["surrogate", "train"]
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not given or name in ("resume", "force"):
+            continue
+        if isinstance(option, click.Argument):
+            words.insert(2, str(context.params[name]))
+        elif isinstance(option, click.Option):
+            words += (
+                [option.opts[0]] if option.is_flag else [option.opts[0], str(context.params[name])]
+            )
+    return words
+
+
+# --- what from ------------------------------------------------------------------------------------
 
 
 def _open(path: str, table: dict[str, Any], say: Callable[[str], None]) -> xr.Dataset:
@@ -171,11 +238,16 @@ def _open(path: str, table: dict[str, Any], say: Callable[[str], None]) -> xr.Da
         given = [f"--{name}" for name, value in table.items() if value not in (None, "refuse")]
         if given:
             raise InputError(f"{', '.join(given)} is for tables; {path!r} holds trajectories")
-        return files.open_trajectories(path)
+        return found
 
+    from surrogate.errors import ModelError
     from surrogate.tables import trajectories_from_table
 
-    data, understood = trajectories_from_table(found, **table)
+    try:
+        data, understood = trajectories_from_table(found, **table)
+    except ModelError as problem:  # in the words of this command
+        said = _PYTHON.sub(r"(--\1 \3)", str(problem))
+        raise InputError(f"{path}: {said}") from None
     say(escape(understood))
     return data
 
@@ -193,10 +265,81 @@ def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], x
     return simulate(network, samples=FIRST, seed=seed), make
 
 
-def _losses(looks: list[Any]) -> str:
-    if not looks:
+# --- the run --------------------------------------------------------------------------------------
+
+
+def _trained(run: Run, target: Path, checkpoints: Checkpoints, say: Console) -> Surrogate:
+    """The model, trained and written; whatever stops it, what there is to go on with is said."""
+    again = shlex.join([*checkpoints.command, "--resume"])
+    try:
+        with _stoppable() as stopping, _watched(run.trainer, say) as progress:
+            run.train(progress, stopping)
+        with say.status("measuring how far samples are from held-out data"):
+            model = run.finish()
+        model.save(target)
+    except KeyboardInterrupt:
+        said = f"; go on with\n  {again}" if checkpoints.step is not None else ""
+        raise click.ClickException(f"stopped: {checkpoints.kept()}{said}") from None
+    except OSError as problem:
+        raise click.ClickException(
+            f"cannot write the model to {str(target)!r}: {problem.strerror or problem}; "
+            f"{checkpoints.kept()}: make room, and go on with\n  {again}"
+        ) from None
+    return model
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C (or SIGTERM) came: the step is finished first. The second one is at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+        yield lambda: False
+        return
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _watched(trainer: Trainer, say: Console) -> Iterator[Callable[[Trainer], None]]:
+    """Progress: a bar for people; a line now and then where the output goes elsewhere."""
+    total, first = trainer.settings.steps, trainer.step
+    begun = told = time.monotonic()
+
+    def tell(trainer: Trainer) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= TELL:
+            told = now
+            left = (now - begun) / (trainer.step - first) * (total - trainer.step)
+            losses = f"  {_losses(trainer)}" if trainer.looks else ""
+            say.print(f"step {trainer.step:,} of {total:,}{losses}  {_duration(left)} left")
+
+    if not say.is_terminal:
+        yield tell
+        return
+    with console.bar(say, "training", total) as advance:
+        advance(first, _losses(trainer))
+        yield lambda trainer: advance(1, _losses(trainer))
+
+
+def _losses(trainer: Trainer) -> str:
+    if not trainer.looks:
         return ""
-    return f"loss {looks[-1].loss:.4f}, held-out {looks[-1].held_out:.4f}"
+    return f"loss {trainer.looks[-1].loss:.4f}, held-out {trainer.looks[-1].held_out:.4f}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
@@ -204,7 +347,9 @@ def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
         f"[bold]{escape(str(target))}[/bold]  {len(model.about['looks'])} looks, seed "
         f"{model.about['seed']}"
     )
-    for variable in model.about["card"]["variables"]:
+    if model.about["card"] is None:
+        say(f"its samples cannot be judged: {escape(model.about['problem'])}")
+    for variable in (model.about["card"] or {"variables": []})["variables"]:
         median = variable["median"]
         ratio = median["value"] / median["floor"] if median["floor"] else math.nan
         say(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
+import math
+import shlex
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,15 +16,18 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate import sources, store
+from surrogate import sources
+from surrogate.checkpoints import Checkpoints
 from surrogate.codecs import TimeSeriesCodec
+from surrogate.covariance import Covariance
 from surrogate.errors import ModelError, TrainingError
 from surrogate.evaluation import evaluate
 from surrogate.model import Surrogate
 from surrogate.training import Settings, State, Trainer, seeded
 
 FEWEST = 50  # trajectories
-STATE, TENSORS = "state.json", "state-{step}.safetensors"
+JUDGED = 4096  # held-out samples that the loss is measured with
+EVERY = 30.0  # seconds between checkpoints, beside those at every look
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,8 @@ class Preset:
 
 PRESETS = {
     "quick": Preset(Settings(steps=1_500, warm_up=100, check_every=150)),
-    "default": Preset(Settings(steps=8_000)),
-    "best": Preset(Settings(steps=30_000, check_every=500), depth=6),
+    "default": Preset(Settings(steps=12_000)),
+    "best": Preset(Settings(steps=30_000, check_every=500)),
 }
 
 
@@ -61,31 +66,47 @@ class Run:
         seed: int = 0,
         chosen: Preset | None = None,
         simulate: Callable[[int, int], xr.Dataset] | None = None,
-        checkpoints: Path | None = None,
+        checkpoints: Checkpoints | Path | None = None,
         device: str = "cpu",
+        *,
+        resume: bool = True,
     ) -> None:
+        """`resume`: go on from the checkpoint, if there is one."""
         self.data, self.seed = data, seed
         self.preset = chosen or PRESETS["default"]
+        if isinstance(checkpoints, Path):
+            checkpoints = Checkpoints(checkpoints)
         self.checkpoints = checkpoints
         count = data.sizes.get("sample", 0)
+        if not 0 <= seed < 2**63:
+            raise ModelError(f"seed must be a whole number from 0 to 2^63 - 1, not {seed}")
         if count < FEWEST:
             raise ModelError(
                 f"{count} trajectories are too few to learn from; give {FEWEST} or more"
             )
-        codec = TimeSeriesCodec.fit(data, transforms={"*": "auto"})
+        with np.errstate(over="ignore", invalid="ignore"):  # which is told below
+            codec = TimeSeriesCodec.fit(data, transforms={"*": "auto"})
+        if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
+            raise ModelError(
+                "the values are too large or too small to be told apart (their variance is no "
+                "number); tell them in another unit"
+            )
         self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
         self.model.denoiser.to(device)
         self.held_out = held_out(count, seed)
+        self.fresh = simulate is not None
         if simulate is None:
             self.source = sources.from_dataset(codec, data, self.held_out, seed)
         else:
             self.source = sources.from_simulator(codec, simulate, seed)
-        judged = codec.encode(data, self.held_out[:4096], seeded(seed, 10)).to(device)
-        state = self._last_state()
+        judges = self.held_out[:: math.ceil(len(self.held_out) / JUDGED)]
+        state = None
+        if resume and checkpoints is not None and checkpoints.exists():
+            state = checkpoints.last(self.identity())
         self.trainer = Trainer(
             self.model.denoiser,
             _OnDevice(self.source, device),
-            judged,
+            codec.encode(data, judges, seeded(seed, 10)).to(device),
             settings=self.preset.settings,
             seed=seed,
             state=state,
@@ -93,71 +114,79 @@ class Run:
 
     def fit(self, progress: Callable[[Trainer], None] = lambda trainer: None) -> Surrogate:
         """Train to the end, or from the last checkpoint to the end, and write the card."""
-        best = self.trainer.run(progress, self._keep)
+        self.train(progress)
+        return self.finish()
+
+    def train(
+        self,
+        progress: Callable[[Trainer], None] = lambda trainer: None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """All steps that are left, with checkpoints at every look and twice a minute.
+
+        As soon as `stopping()` is true the state is kept and KeyboardInterrupt raised; one that is
+        raised within a step leaves weights that are half changed, and the last checkpoint.
+        """
+        kept = time.monotonic()
+
+        def keep(state: State) -> None:
+            nonlocal kept
+            if self.checkpoints is not None:
+                self.checkpoints.keep(state, self.identity())
+            kept = time.monotonic()
+
+        def after(trainer: Trainer) -> None:
+            progress(trainer)
+            stop = stopping()
+            if stop or time.monotonic() - kept >= EVERY:
+                keep(trainer.state())
+            if stop:
+                raise KeyboardInterrupt
+
+        try:
+            self.trainer.run(after, keep)
+        except TrainingError as problem:
+            if self.checkpoints is None:
+                raise
+            raise TrainingError(f"{problem} ({self.checkpoints.kept()})") from None
+
+    def finish(self) -> Surrogate:
+        """The model of the best weights, with its card."""
         with torch.no_grad():
             for name, weight in self.model.denoiser.named_parameters():
-                weight.copy_(best[name])
+                weight.copy_(self.trainer.best[name])
         self.model.denoiser.to("cpu")
         block = self.source.batch(0, min(20_000, self.source.size))
-        self.model.covariance = torch.cov(block.flatten(1).double().T).float()
+        self.model.covariance = Covariance.of(block)
         self.model.about = {
             "seed": self.seed,
             "trajectories": int(self.data.sizes["sample"]),
+            "fresh": self.fresh,
+            "command": shlex.join(self.checkpoints.command) if self.checkpoints else "",
             "settings": asdict(self.preset.settings),
             "looks": [asdict(look) for look in self.trainer.looks],
-            "card": card(self.model, self.data, self.held_out, self.seed),
         }
+        try:
+            self.model.about["card"] = card(self.model, self.data, self.held_out, self.seed)
+        except ModelError as problem:  # samples that cannot be judged are no reason to lose a run
+            self.model.about |= {"card": None, "problem": str(problem)}
         return self.model
-
-    # --- checkpoints ------------------------------------------------------------------------------
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a run to go on."""
         return {
             "seed": self.seed,
+            "source": "simulator" if self.fresh else "data",
+            "trajectories": int(self.data.sizes["sample"]),
             "settings": asdict(self.preset.settings),
             "network": dict(self.model.network),
             "codec": json.loads(json.dumps(self.model.codec.to_config())),
         }
 
-    def _keep(self, state: State) -> None:
-        if self.checkpoints is None:
-            return
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            name = TENSORS.format(step=state.step)
-            digest = store.write_tensors(self.checkpoints / name, state.tensors)
-            config = {"version": store.VERSION, "tensors": name, "digest": digest}
-            config |= {"state": state.to_config(), "run": self.identity()}
-            store.write_json(self.checkpoints / STATE, config)
-            for old in self.checkpoints.glob("state-*.safetensors"):
-                if old.name != name:
-                    old.unlink(missing_ok=True)
-        except OSError as problem:
-            raise TrainingError(
-                f"cannot write a checkpoint to {self.checkpoints}: {problem.strerror}; free some "
-                "room and go on with --resume"
-            ) from None
-
-    def _last_state(self) -> State | None:
-        if self.checkpoints is None or not (self.checkpoints / STATE).exists():
-            return None
-        config = store.read_json(self.checkpoints / STATE)
-        store.check_version(config, self.checkpoints / STATE)
-        if config.get("run") != self.identity():
-            raise ModelError(
-                f"the checkpoint in {self.checkpoints} is of another run (other data, seed or "
-                "preset); give what it was started with, or start anew with --force"
-            )
-        tensors = store.read_tensors(
-            self.checkpoints / str(config.get("tensors")), str(config.get("digest"))
-        )
-        return State.from_config(config.get("state", {}), tensors)
-
     def discard(self) -> None:
         """Remove the checkpoints."""
         if self.checkpoints is not None:
-            shutil.rmtree(self.checkpoints, ignore_errors=True)
+            self.checkpoints.discard()
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ Data N(m, C) under noise σ are N(m, C + σ²I), and given x the clean point is 
 
 D = m + C (C + σ²I)⁻¹ (x - m),   C_σ = (C⁻¹ + σ⁻²I)⁻¹ = σ² C (C + σ²I)⁻¹.
 
-All of these are functions of C, that is, of its eigenvalues λ, so C may be singular. A mixture of
-Gaussians denoises as the mean of its components' D, weighted by their posterior probabilities.
+A mixture of Gaussians denoises as the mean of its components' D, weighted by their posterior
+probabilities.
 """
 
 from __future__ import annotations
@@ -15,55 +15,9 @@ import math
 import torch
 from torch import Generator, Tensor
 
+from surrogate.covariance import Covariance
 from surrogate.denoise import Denoiser
 from surrogate.errors import ModelError
-
-
-class Covariance:
-    """A covariance C (D, D) = U diag(λ) Uᵀ; functions of it are functions of λ (D,)."""
-
-    def __init__(self, matrix: Tensor) -> None:
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-            raise ModelError(f"a covariance has shape (D, D), not {tuple(matrix.shape)}")
-        exact = matrix.detach().double()
-        scale = float(exact.diagonal().abs().max())
-        slack = 1e-5 * scale  # what single precision may leave of symmetry and sign
-        if not bool(torch.isfinite(exact).all()) or float((exact - exact.mT).abs().max()) > slack:
-            raise ModelError("a covariance must be finite and symmetric")
-        values: Tensor
-        vectors: Tensor
-        values, vectors = torch.linalg.eigh((exact + exact.mT) / 2)
-        if float(values[0]) < -slack * len(values):
-            raise ModelError(f"a covariance has no negative eigenvalues; got {float(values[0]):g}")
-        self.values, self.vectors = values.clamp_min(0), vectors
-
-    def gain(self, sigma: Tensor) -> Tensor:
-        """Eigenvalues of C (C + σ²I)⁻¹, the Jacobian of D; (D,), or (B, D) for levels (B,)."""
-        values = self.values.to(sigma.device)
-        noise = torch.square(sigma.double()).unsqueeze(-1)
-        return values / (values + noise).clamp_min(torch.finfo(torch.float64).tiny)
-
-    def posterior(self, sigma: Tensor) -> Tensor:
-        """Eigenvalues of C_σ; (D,), or (B, D) for levels (B,)."""
-        return torch.square(sigma.double()).unsqueeze(-1) * self.gain(sigma)
-
-    def apply(self, values: Tensor, x: Tensor) -> Tensor:
-        """U diag(values) Uᵀ x for each x of (B, *shape), flattened; values (D,) or (B, D)."""
-        vectors = self.vectors.to(x)
-        return (((self.flat(x) @ vectors) * values.to(x)) @ vectors.mT).reshape(x.shape)
-
-    def matrix(self, values: Tensor) -> Tensor:
-        """U diag(values) Uᵀ, (D, D)."""
-        return (self.vectors * values) @ self.vectors.mT
-
-    def flat(self, x: Tensor) -> Tensor:
-        """A batch (B, *shape) as (B, D)."""
-        if x.shape[1:].numel() != len(self.values):
-            raise ModelError(
-                f"a covariance of {len(self.values)} coordinates cannot act on a batch of shape "
-                f"{tuple(x.shape)}"
-            )
-        return x.flatten(1)
 
 
 class GaussianDenoiser(Denoiser):

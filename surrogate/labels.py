@@ -135,11 +135,14 @@ def _happens_whole(values: Any) -> bool:
 
 
 def _span(values: Any) -> float | None:
-    """How far the values (the first 100,000 samples) lie apart; None where there are none."""
-    some = values.iloc[:100_000] if isinstance(values, pd.Series) else values[:100_000].values
-    known = np.asarray(some, float)
+    """How far the first values (some 1,000,000) lie apart; None where there are none."""
+    if isinstance(values, pd.Series):
+        known = np.asarray(values.iloc[:1_000_000], float)
+    else:
+        steps = max(1, values.size // max(1, values.sizes["sample"]))
+        known = _read(values.isel(sample=slice(max(1, 1_000_000 // steps))))
     known = known[np.isfinite(known)]
-    return float(np.ptp(known)) if known.size else None
+    return float(known.max()) - float(known.min()) if known.size else None
 
 
 def _times(data: xr.Dataset) -> tuple[float, ...]:

@@ -6,7 +6,6 @@ draws = model.sample(5_000, seed=1)     # a dataset like the training data
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -19,10 +18,11 @@ import xarray as xr
 from torch import Tensor
 
 from surrogate import store
+from surrogate.card import card, curve
 from surrogate.codecs import TimeSeriesCodec
+from surrogate.covariance import Covariance
 from surrogate.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.errors import ModelError
-from surrogate.gaussian import Covariance
 from surrogate.networks import TemporalMLP
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 from surrogate.schedule import VE, karras
@@ -30,6 +30,9 @@ from surrogate.training import seeded
 
 BUNDLED = Path(__file__).parent / "pretrained"
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+CARD, CURVE = "card.md", "training.csv"
+FILES = (CONFIG, WEIGHTS, CARD, CURVE)
+SPREAD = ("values", "vectors")
 SOLVERS = {
     "ode": "DPM-Solver++, few steps",
     "heun": "Heun, two evaluations a step",
@@ -47,9 +50,10 @@ class Surrogate:
 
     codec: TimeSeriesCodec
     denoiser: Preconditioned
-    covariance: Tensor  # of the normalised flat data, (D, D)
+    covariance: Covariance  # of the normalised data, flattened
     network: Mapping[str, Any]  # settings of the network
     about: dict[str, Any] = field(default_factory=dict)
+    digest: str = ""  # of its weights, where it was saved or loaded
 
     @classmethod
     def untrained(
@@ -61,8 +65,7 @@ class Surrogate:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeded(seed, 7).initial_seed()))
             made = Preconditioned(TemporalMLP(channels, steps, width, depth))
-        size = channels * steps
-        return cls(codec, made, torch.eye(size), network)
+        return cls(codec, made, Covariance.white(channels * steps), network)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,7 +127,7 @@ class Surrogate:
             return denoiser(made, torch.tensor(VE().sigma_min))  # without the noise that is left
         levels = karras(steps, LEAST, MOST).to(self.device, torch.float32)
         if solver == "sde":
-            return reverse_sde(denoiser, x, levels, Covariance(self.covariance), generator)
+            return reverse_sde(denoiser, x, levels, self.covariance, generator)
         return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
 
     def sample(self, samples: int, seed: int = 0, **settings: Any) -> xr.Dataset:
@@ -146,32 +149,22 @@ class Surrogate:
 
     def save(self, folder: str | Path) -> None:
         """Write the model's folder, whole or not at all; one that was there is replaced."""
-        target = Path(folder)
-        part = target.with_name(f".{target.name}.new")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        try:
-            weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
-            tensors = {**weights, "covariance": self.covariance}
-            digest = store.write_tensors(part / WEIGHTS, tensors)
+        weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
+        spread = {f"covariance.{k}": getattr(self.covariance, k) for k in SPREAD}
+        with store.whole_folder(Path(folder)) as part:
+            self.digest = store.write_tensors(part / WEIGHTS, weights | spread)
             config = {
                 "version": store.VERSION,
                 "kind": "time series",
                 "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
-                "weights": digest,
+                "weights": self.digest,
                 "network": dict(self.network),
                 "codec": self.codec.to_config(),
                 "about": self.about,
             }
             store.write_json(part / CONFIG, config)
-            old = target.with_name(f".{target.name}.old")
-            shutil.rmtree(old, ignore_errors=True)
-            if target.exists():
-                target.rename(old)
-            part.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+            store.write_bytes(part / CARD, card(self.codec, self.about).encode())
+            store.write_bytes(part / CURVE, curve(self.about.get("looks", [])).encode())
 
     @classmethod
     def load(cls, folder: str | Path) -> Surrogate:
@@ -181,21 +174,41 @@ class Surrogate:
             raise ModelError(f"there is no model folder {str(folder)!r}; make one: surrogate train")
         config = store.read_json(place / CONFIG)
         store.check_version(config, place / CONFIG)
-        tensors = store.read_tensors(place / WEIGHTS, str(config.get("weights")))
+        digest = str(config.get("weights"))
+        tensors = store.read_tensors(place / WEIGHTS, digest)
         try:
             codec = TimeSeriesCodec.from_config(config["codec"])
-            network, about = config["network"], config["about"]
-            model = cls.untrained(codec, 0, network["width"], network["depth"])
-            model.about = dict(about)
-            size = codec.shape[0] * codec.shape[1]
-            model.covariance = tensors.pop("covariance")
-            if model.covariance.shape != (size, size):
+            spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in SPREAD))
+            if spread.size != codec.shape[0] * codec.shape[1]:
                 raise ModelError(f"{place / WEIGHTS} does not fit its description")
-            names = {name.removeprefix("network."): value for name, value in tensors.items()}
-            model.denoiser.network.load_state_dict(names)
-        except (KeyError, TypeError, AttributeError, RuntimeError) as problem:
+            weights = {name.removeprefix("network."): value for name, value in tensors.items()}
+            network = dict(config["network"])
+            denoiser = _denoiser(codec, network, weights)
+            return cls(codec, denoiser, spread, network, dict(config["about"]), digest)
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
+            if isinstance(problem, ModelError):
+                raise
             raise ModelError(f"{place} is damaged: {problem}") from None
-        return model
+
+
+def _denoiser(
+    codec: TimeSeriesCodec, network: Mapping[str, Any], weights: Mapping[str, Tensor]
+) -> Preconditioned:
+    """A network of this description with these weights, if they fit it."""
+    width, depth = network["width"], network["depth"]
+    if type(depth) is not int or not 1 <= depth <= len(weights):
+        raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
+    with torch.device("meta"):  # its sizes, before any memory is taken
+        made = TemporalMLP(*codec.shape, width, depth)
+    wanted = {name: value.shape for name, value in made.state_dict().items()}
+    found = {name: value.shape for name, value in weights.items()}
+    if wanted != found:
+        name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
+        raise ModelError(f"the weights do not fit the network: {name} differs")
+    if not all(value.is_floating_point() for value in weights.values()):
+        raise ModelError("the weights are no real numbers")
+    made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
+    return Preconditioned(made.requires_grad_())
 
 
 def load(folder: str | Path) -> Surrogate:

@@ -16,6 +16,8 @@ import pandas as pd
 from surrogate.errors import ModelError
 
 UNITS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+LARGEST = 2**63 - 1
+COMMA = r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*"  # -0,5
 UNEVEN = 0.25  # of a step, by which dates may lie off an even grid: leap days, months
 
 
@@ -53,7 +55,8 @@ def runs_of(
     """The runs of a long table or the only one of a series, sorted by time."""
     values = pd.DataFrame({name: values_of(table[name]) for name in columns})
     if id is not None and table[id].isna().any():
-        raise ModelError(f"{id} is missing in row {int(table[id].isna().to_numpy().argmax())}")
+        row = int(table[id].isna().to_numpy().argmax())
+        raise ModelError(f"{id} is missing in row {row}; drop or repair it")
     places = {"": np.arange(len(table))}
     if id is not None:
         places = {str(k): np.asarray(v) for k, v in table.groupby(id, sort=False).indices.items()}
@@ -98,7 +101,9 @@ def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
     if not pd.api.types.is_datetime64_any_dtype(column):
         read = pd.to_datetime(column.astype(str), errors="coerce", format="ISO8601", utc=True)
         if read.isna().any():
-            row = int(read.isna().to_numpy().argmax())
+            wrong = read.isna().to_numpy()
+            other = pd.to_numeric(column, errors="coerce").isna().to_numpy()
+            row = int((other if other.sum() < wrong.sum() else wrong).argmax())
             raise ModelError(
                 f"{time} is {column.iloc[row]!r} in row {row}, neither a number nor a date such as "
                 "1948-01-31"
@@ -153,6 +158,11 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
         return column.astype(bool)
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         if pd.api.types.is_integer_dtype(column):
+            if column.max() > LARGEST:
+                raise ModelError(
+                    f"{name} holds whole numbers beyond 2^63, such as {column.max()}; tell them in "
+                    "another unit"
+                )
             return column.astype("Int64")
         numbers = column.to_numpy(np.float64, na_value=np.nan)
         known = numbers[~np.isnan(numbers)]
@@ -167,10 +177,15 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
     known = words.notna().to_numpy()
     read = pd.to_numeric(words, errors="coerce")
     odd = known & read.isna().to_numpy()
+    row = int(odd.argmax())
+    if odd.any() and words[odd].astype(str).str.fullmatch(COMMA).all():
+        raise ModelError(
+            f"{name} is {words.iloc[row]!r} in row {row}, with a decimal comma; write numbers with "
+            "a point"
+        )
     if not known.any() or odd.sum() > known.sum() / 2:
         return words
     if odd.any():
-        row = int(odd.argmax())
         raise ModelError(
             f"{name} is {words.iloc[row]!r} in row {row}, where most are numbers ({int(odd.sum())} "
             "are not); repair them, or leave them empty"

@@ -1,8 +1,9 @@
 """Where training batches come from: blocks of a dataset, or fresh ones from a simulator.
 
 A source keeps one block of encoded samples in memory, so that a run's memory does not grow with
-its data. A block, its noise and the order of its batches are functions of the seed and of the
-step, which makes a run repeatable and resumable.
+its data. A block of a dataset is a handful of pieces from all over it, each read in one go; an
+epoch has every piece once. A block, its noise and the order of its batches are functions of the
+seed and of the step, which makes a run repeatable and resumable.
 """
 
 from __future__ import annotations
@@ -17,12 +18,21 @@ from torch import Tensor
 from surrogate.codecs import TimeSeriesCodec
 from surrogate.training import seeded
 
-BLOCK = 32_768  # samples kept in memory
+BLOCK = 32_768  # samples kept in memory, or fewer if they are long
+NUMBERS = 8_000_000  # in a block of long samples
+FEWEST = 2_048  # samples in a block, however long
+PIECES = 16  # that a block is made of
 Load = Callable[[int], Tensor]
 
 
+def block_size(codec: TimeSeriesCodec) -> int:
+    """Samples in a block."""
+    channels, steps = codec.shape
+    return max(FEWEST, min(BLOCK, NUMBERS // max(1, channels * steps)))
+
+
 class Blocks:
-    """Batches from blocks: `load(j)` gives the j-th, (N, *shape)."""
+    """Batches from blocks: `load(j)` gives the j-th, (N, *shape), where N is about `size`."""
 
     def __init__(self, load: Load, size: int, seed: int) -> None:
         self.load, self.size, self.seed = load, size, seed
@@ -33,6 +43,7 @@ class Blocks:
         batches = max(1, self.size // size)
         j, i = divmod(step, batches)
         if self._kept is None or self._kept[0] != j:
+            self._kept = None  # before the next is made: two would take twice the room
             block = self.load(j)
             order = torch.randperm(len(block), generator=seeded(self.seed, 3, j))
             self._kept = j, block[order]
@@ -41,35 +52,41 @@ class Blocks:
         if len(part) == size:
             return part
         again = torch.randint(len(block), (size,), generator=seeded(self.seed, 4, step))
-        return block[again]  # fewer samples than a batch
+        return block[again]  # fewer samples than the batches need
 
 
 def from_dataset(
     codec: TimeSeriesCodec, data: xr.Dataset, held_out: np.ndarray, seed: int
 ) -> Blocks:
-    """Every sample but those held out, block by block in random order, epoch after epoch."""
+    """Every sample but those held out, in blocks of equal size, epoch after epoch."""
     count = data.sizes["sample"]
-    blocks = -(-count // BLOCK)
-    kept = np.ones(count, bool)
-    kept[held_out] = False
+    blocks = -(-count // block_size(codec))
+    pieces = blocks * PIECES if blocks > 1 else 1
+    edges = np.linspace(0, count, pieces + 1).astype(np.int64).tolist()
+    kept = torch.ones(count, dtype=torch.bool)
+    kept[torch.from_numpy(held_out)] = False
 
     def load(j: int) -> Tensor:
         epoch, place = divmod(j, blocks)
-        order = torch.randperm(blocks, generator=seeded(seed, 5, epoch))
-        start = int(order[place]) * BLOCK
-        rows = start + np.flatnonzero(kept[start : start + BLOCK])
-        return codec.encode(data, rows, seeded(seed, 6, j))
+        order = torch.randperm(pieces, generator=seeded(seed, 5, epoch)).tolist()
+        noise, parts = seeded(seed, 6, j), []
+        for piece in sorted(order[place * PIECES : (place + 1) * PIECES]):
+            # whole, then without what is held out: a file reads scattered samples one by one
+            rows = slice(edges[piece], edges[piece + 1])
+            parts.append(codec.encode(data, rows, noise)[kept[rows]])
+        return torch.cat(parts)
 
-    return Blocks(load, min(BLOCK, count) - min(len(held_out), count // 2), seed)
+    return Blocks(load, max(1, (count - len(held_out)) // blocks), seed)
 
 
 def from_simulator(
     codec: TimeSeriesCodec, simulate: Callable[[int, int], xr.Dataset], seed: int
 ) -> Blocks:
     """Fresh trajectories in every block: `simulate(first, samples)` makes those it is asked for."""
+    size = block_size(codec)
 
     def load(j: int) -> Tensor:
-        fresh = simulate(j * BLOCK, BLOCK)
+        fresh = simulate(j * size, size)
         return codec.encode(fresh, slice(None), seeded(seed, 6, j))
 
-    return Blocks(load, BLOCK, seed)
+    return Blocks(load, size, seed)

@@ -10,9 +10,11 @@ import hashlib
 import json
 import math
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +45,66 @@ def whole(target: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill that takes the place of `target` when all went well, and vanishes if not."""
+    target = Path(os.path.realpath(target))  # a link stays a link
+    settle(target)
+    part, old = _beside(target)
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        if target.exists():
+            target.rename(old)
+        try:
+            part.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def settle(target: Path) -> None:
+    """Tidy up after a process that was killed while it replaced the folder.
+
+    Two steps replace a folder: killed between them, it is back under its name after this.
+    """
+    part, old = _beside(target)
+    with suppress(OSError):
+        if old.is_dir() and not target.exists():
+            old.rename(target)
+        for left in (part, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _beside(target: Path) -> tuple[Path, Path]:
+    return target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
+
+
 def write_bytes(target: Path, content: bytes) -> None:
     with whole(target) as part:
         part.write_bytes(content)
 
 
 def write_json(target: Path, content: Mapping[str, Any]) -> None:
-    write_bytes(target, (json.dumps(content, indent=1) + "\n").encode())
+    write_bytes(target, (to_json(content, indent=1) + "\n").encode())
+
+
+def to_json(content: Any, indent: int | None = None) -> str:
+    """JSON text; it has no numbers that are not finite, so they become null."""
+    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, Mapping):
+        return {name: _finite(value) for name, value in content.items()}
+    return [_finite(each) for each in content] if isinstance(content, (list, tuple)) else content
 
 
 def write_tensors(target: Path, tensors: Mapping[str, Tensor]) -> str:
@@ -67,12 +122,18 @@ def read_json(source: Path) -> dict[str, Any]:
     """A JSON object from a file; ModelError says what is wrong with it."""
     text = _read(source, LARGEST_CONFIG)
     try:
-        content = json.loads(text.decode())
+        content = json.loads(text.decode(), parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError):
         raise ModelError(f"{source} is damaged: it is not JSON") from None
     if not isinstance(content, dict):
         raise ModelError(f"{source} is damaged: it holds no object")
     return content
+
+
+def _number(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number in JSON")
+    return number
 
 
 def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]:
@@ -92,7 +153,10 @@ def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]
 
 def _read(source: Path, most: float = math.inf) -> bytes:
     try:
-        if source.stat().st_size > most:
+        about = source.stat()
+        if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+            raise ModelError(f"{source} is no file")  # a pipe would be waited for
+        if about.st_size > most:
             raise ModelError(f"{source} is too large to be a model's description")
         return source.read_bytes()
     except FileNotFoundError:

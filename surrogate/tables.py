@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def trajectories_from_table(
     some. `pool`: treat each column as a run of its own of one variable with this name, so that
     seven cities are samples of "cases".
     """
-    table = _checked(frame, time, id, columns, window, stride, missing)
+    table = _checked(frame, time, id, columns, window, stride, missing, pool)
     used = {id, *(columns or ())}
     column = time or next((c for c in table.columns if c.lower() in TIMES and c not in used), None)
     if id is None and column is None and window is None and pool is None:
@@ -54,7 +55,8 @@ def trajectories_from_table(
             return _from_rows(table, steps, columns, missing)
     chosen = _variables(table, {column, id}, columns)
     runs, clock = runs_of(table, column, id, chosen)
-    said = f"long table: {len(runs)} runs" if id else f"one series of {len(table):,} steps"
+    many = f"{len(runs):,} run" + "s" * (len(runs) != 1)
+    said = f"long table: {many}" if id else f"one series of {len(table):,} steps"
     if pool is not None:
         runs = _pooled(runs, pool)
         said += f", each of {len(chosen)} columns ({', '.join(chosen)}) a run of {pool}"
@@ -64,8 +66,9 @@ def trajectories_from_table(
         made, note = _whole_runs(runs, clock, missing)
     else:
         raise ModelError(
-            f"the table is {said}, which is a single sample: cut it into windows (window=52), or "
-            "name the column that tells runs apart (id=...)"
+            f"the table holds {many if id else said}, which is a single sample: cut it into "
+            f"windows (window=52), or name {'another' if id else 'the'} column that tells runs "
+            "apart (id=...)"
         )
     said += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
     said += "" if pool else f"; columns {', '.join(chosen)}"
@@ -80,6 +83,7 @@ def _checked(
     window: int | None,
     stride: int | None,
     missing: str,
+    pool: str | None,
 ) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty; give one with a header and rows")
@@ -89,7 +93,9 @@ def _checked(
         raise ModelError(f"the table has two columns named {twice!r}; rename one of them")
     for name in (time, id, *(columns or ())):
         if name is not None and name not in table.columns:
-            raise ModelError(f"there is no column {name!r}; have {', '.join(table.columns)}")
+            near = get_close_matches(name, table.columns, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ModelError(f"there is no column {name!r}{hint}; have {', '.join(table.columns)}")
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise ModelError(f"columns are different names, at least one, not {list(columns)}")
     for what, value in (("window", window), ("stride", stride)):
@@ -98,6 +104,8 @@ def _checked(
             raise ModelError(f"{what} is a number of steps >= {least}, not {value}")
     if stride is not None and window is None:
         raise ModelError("stride says how far apart windows begin: give window as well")
+    if pool is not None and not pool.strip():
+        raise ModelError(f"pool is a name for the variable, not {pool!r}")
     if missing not in MISSING:
         raise ModelError(f"missing is {' or '.join(MISSING)}, not {missing!r}")
     return table
@@ -152,10 +160,11 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, 
     if len(common) < 2:
         raise ModelError("every run has a single step; a trajectory needs two or more")
     kept: list[Run] = []
+    odd = [run for run, grid in zip(runs, grids, strict=True) if grid != common]
     for run, grid in zip(runs, grids, strict=True):
         shorter = set(grid) < set(common)
         if grid != common and not (missing == "drop" and shorter):
-            raise _other_grid(run, grid, common)
+            raise _other_grid(run, grid, common, [each.name for each in odd])
         gaps = run.values.isna().to_numpy()
         if gaps.any() and missing == "refuse":
             raise _gap(run, gaps)
@@ -173,16 +182,24 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, 
     return Made(values, np.array(common), clock.attrs, coords, _whole(kept)), note
 
 
-def _other_grid(run: Run, grid: Sequence[float], common: Sequence[float]) -> ModelError:
+def _other_grid(
+    run: Run, grid: Sequence[float], common: Sequence[float], odd: Sequence[str]
+) -> ModelError:
     at = next((i for i, (a, b) in enumerate(zip(grid, common, strict=False)) if a != b), None)
     if at is None:
         what = f"it has {len(grid)} steps where most have {len(common)}"
     else:
         what = f"step {at} is at {grid[at]:g} where most have {common[at]:g}"
+    every = f" ({len(odd)} runs have: {_listed(odd)})" if len(odd) > 1 else ""
+    drop = ', or drop the runs that lack steps (missing="drop")' * (set(grid) < set(common))
     return ModelError(
-        f"run {run.name} has other times than most: {what}; bring the runs to one grid, cut "
-        'windows, or drop the runs that lack steps (missing="drop")'
+        f"run {run.name} has other times than most: {what}{every}; bring the runs to one grid, or "
+        f"cut windows (window=52){drop}"
     )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _gap(run: Run, gaps: np.ndarray) -> ModelError:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal, Normal
 
+from surrogate.covariance import Covariance
 from surrogate.errors import ModelError
-from surrogate.gaussian import Covariance, GaussianDenoiser, MixtureDenoiser
+from surrogate.gaussian import GaussianDenoiser, MixtureDenoiser
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance
 
 LEVELS = torch.tensor([0.01, 0.3, 1.0, 20.0], dtype=torch.float64)

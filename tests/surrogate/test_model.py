@@ -56,7 +56,16 @@ def test_a_saved_model_draws_the_same(model: Surrogate, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model"]
     again = sg.load(tmp_path / "model")
     assert torch.equal(again.draw(4, seed=1, steps=4), model.draw(4, seed=1, steps=4))
-    assert torch.equal(again.covariance, model.covariance)
+    assert torch.equal(
+        again.draw(4, seed=1, steps=4, solver="sde"), model.draw(4, seed=1, steps=4, solver="sde")
+    )
+    assert again.digest == model.digest
+    card = (tmp_path / "model" / "card.md").read_text()
+    assert "| D(S), median over steps |" in card
+    assert "follows from conservation: R" in card
+    curve = (tmp_path / "model" / "training.csv").read_text().splitlines()
+    assert curve[0] == "step,loss,held_out"
+    assert len(curve) == 1 + len(model.about["looks"])
     assert again.about["card"]["variables"][0]["name"] == "S"
     again.save(tmp_path / "model")  # in place of itself
     assert torch.equal(sg.load(tmp_path / "model").draw(2, steps=4), model.draw(2, steps=4))
@@ -88,7 +97,7 @@ def test_folders_that_are_no_models(model: Surrogate, tmp_path: Path) -> None:
     refused("damaged")
     wider = json.loads(content) | {"network": {"width": 64, "depth": 1}}
     config.write_text(json.dumps(wider))
-    refused("damaged")
+    refused("do not fit the network")
     sg.load(place)
 
 

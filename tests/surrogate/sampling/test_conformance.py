@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from surrogate.covariance import Covariance
 from surrogate.denoise import Denoiser
 from surrogate.errors import ModelError
-from surrogate.gaussian import Covariance
 from surrogate.sampling import (
     Progress,
     dpm_solver,

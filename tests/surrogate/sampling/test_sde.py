@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surrogate.covariance import Covariance
 from surrogate.errors import ModelError
-from surrogate.gaussian import Covariance
 from surrogate.sampling import reverse_sde
 from surrogate.sampling.sde import kernel
 from surrogate.schedule import karras

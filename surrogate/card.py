@@ -1,0 +1,79 @@
+"""What a model says of itself, for people: its card and the curve of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from surrogate.codecs import TimeSeriesCodec
+
+
+def card(codec: TimeSeriesCodec, about: Mapping[str, Any]) -> str:
+    """Markdown: what was learned, how, and how far its samples are from held-out data."""
+    lines = ["# A surrogate of trajectories", "", *_learned(codec, about), ""]
+    found = about.get("card")
+    if isinstance(found, Mapping):
+        lines += _measured(found)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def curve(looks: Sequence[Mapping[str, Any]]) -> str:
+    """CSV: the loss of training and of held-out data, look by look."""
+    rows = [f"{each['step']},{each['loss']!r},{each['held_out']!r}" for each in looks]
+    return "\n".join(["step,loss,held_out", *rows]) + "\n"
+
+
+def _learned(codec: TimeSeriesCodec, about: Mapping[str, Any]) -> list[str]:
+    names = [v.name for v in codec.variables if not v.total]
+    times = codec.times
+    made = [
+        f"- variables: {', '.join(names)}, at {len(times)} times from {times[0]:g} to {times[-1]:g}"
+    ]
+    if codec.restored:
+        made.append(f"- follows from conservation: {', '.join(codec.restored)}")
+    if codec.constant:
+        made.append(f"- constant: {', '.join(codec.constant)}")
+    settings = about.get("settings")
+    if "trajectories" in about:
+        fresh = ", and fresh ones in every epoch" if about.get("fresh") else ""
+        made.append(
+            f"- made from {about['trajectories']:,} trajectories{fresh}; seed {about['seed']}"
+        )
+    if isinstance(settings, Mapping):
+        steps = (about.get("looks") or [settings])[-1].get("step", settings["steps"])
+        made.append(f"- {steps:,} updates with batches of {settings['batch']}")
+    if about.get("command"):
+        made.append(f"- `{about['command']}`")
+    return made
+
+
+def _measured(found: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"{found['samples']:,} samples without conditions against {found['reference']:,} held-out "
+        "trajectories. A ratio of 1 is the distance of data from data.",
+        "",
+        "| measure | value | floor | ratio |",
+        "|---|---|---|---|",
+    ]
+    for each in found["variables"]:
+        lines += [
+            _row(f"D({each['name']}), {how} over steps", each[how]) for how in ("median", "max")
+        ]
+    for name in ("correlation", "autocorrelation", "energy"):
+        if found.get(name):
+            lines.append(_row(f"{name} {'distance' if name == 'energy' else 'error'}", found[name]))
+    told = found["classifier"]
+    lines.append(
+        f"| accuracy of a classifier | {told['accuracy']:.3f} | 0.5 ± {told['error']:.3f} | |"
+    )
+    if found.get("consistent") is not None:
+        share = f"{found['consistent']:.2%}"
+        lines.append(f"| obey the {found['rules']} rules of the network | {share} | | |")
+    return lines
+
+
+def _row(name: str, measured: Mapping[str, Any]) -> str:
+    ratio = measured["ratio"]
+    shown = "" if ratio is None else f"{ratio:.2f}"
+    floor = f"{measured['floor']:.4f} ± {measured['floor_sd']:.4f}"
+    return f"| {name} | {measured['value']:.4f} | {floor} | {shown} |"

@@ -1,0 +1,35 @@
+"""`surrogate` with a network, blocks and a card so small that training takes a second.
+
+As a program it is the console script with those settings: python -m tests.cli.small train ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cli import train
+from cli.main import main
+from surrogate import fitting, sources
+from surrogate.errors import ModelError
+
+
+def shrink(change: Callable[[object, str, object], None], seconds: float = 0.0) -> None:
+    """`change` sets an attribute; `seconds` are those between checkpoints."""
+    preset = fitting.PRESETS["default"]
+    quick = replace(preset, settings=replace(preset.settings, batch=32), depth=1)
+    change(fitting, "PRESETS", {**fitting.PRESETS, "default": quick})
+    change(fitting, "EVERY", seconds)
+    change(fitting, "card", _no_card)
+    change(train, "FIRST", 200)
+    change(sources, "BLOCK", 256)
+    change(sources, "FEWEST", 256)
+
+
+def _no_card(*words: object) -> None:
+    raise ModelError("that takes long")
+
+
+if __name__ == "__main__":
+    shrink(setattr)
+    main(prog_name="surrogate")

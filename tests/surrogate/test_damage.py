@@ -1,0 +1,130 @@
+"""Model folders that were damaged by chance or on purpose: only ModelError, and no code is run."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surrogate as sg
+from simulators import models, simulate
+from surrogate.fitting import Preset, Run
+from surrogate.training import Settings
+
+TINY = Preset(Settings(steps=1, batch=8, warm_up=0, check_every=1), depth=1)
+ODD = (None, "x", -1, 1e30, [], {}, 10**9, 2**70, True, 0.5)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with counts, a relation, a real parameter and words."""
+    data = simulate(models.esirs(), samples=60, seed=3, initial="uniform").isel(time=slice(3))
+    random = np.random.default_rng(0)
+    beta, town = random.normal(size=60), random.choice(["a", "b"], 60)
+    data = data.assign(beta=("sample", beta), town=("sample", town))
+    folder = tmp_path_factory.mktemp("damage") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surrogate.fitting.card", lambda *words: None)
+        Run(data, 1, TINY).fit().save(folder)
+    return folder
+
+
+@pytest.fixture
+def model(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a tree of JSON; of a list the first only."""
+    if path:
+        yield path
+    items = node.items() if isinstance(node, dict) else enumerate(node[:1]) if node else ()
+    for key, value in items if isinstance(node, (dict, list)) else ():
+        yield from places(value, (*path, key))
+
+
+def test_every_change_to_the_description(model: Path) -> None:
+    config = model / "config.json"
+    good = json.loads(config.read_text())
+    good["about"] = {}
+    found = 0
+    for path in places(good):
+        for value in (*ODD, KeyError):
+            bad = copy.deepcopy(good)
+            node = bad
+            for key in path[:-1]:
+                node = node[key]
+            node[path[-1]] = value
+            if value is KeyError:
+                del node[path[-1]]
+            config.write_text(json.dumps(bad))
+            try:
+                sg.load(model)
+            except sg.ModelError as problem:
+                found += 1
+                assert str(problem), path
+    assert found > 400
+    config.write_text(json.dumps(good))
+    sg.load(model)
+
+
+@pytest.mark.parametrize("width", [10**9, 10**18, -1, 0, 1.5, "64", True, [64]])
+@pytest.mark.parametrize("key", ["width", "depth"])
+def test_absurd_networks_take_no_memory(model: Path, key: str, width: object) -> None:
+    config = json.loads((model / "config.json").read_text())
+    config["network"][key] = width
+    (model / "config.json").write_text(json.dumps(config))
+    with pytest.raises(sg.ModelError):
+        sg.load(model)
+
+
+def test_weights_that_are_not_its_own(model: Path) -> None:
+    weights = model / "weights.safetensors"
+    content = weights.read_bytes()
+    changed = bytearray(content)
+    changed[len(changed) // 2] ^= 1
+    for bad in (b"", content[:-1], content[: len(content) // 2], bytes(changed), content + b"x"):
+        weights.write_bytes(bad)
+        with pytest.raises(sg.ModelError, match="its hash differs"):
+            sg.load(model)
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.safetensors"])
+def test_what_is_no_file(model: Path, name: str) -> None:
+    place = model / name
+
+    def refused(text: str) -> None:
+        with pytest.raises(sg.ModelError, match=text):
+            sg.load(model)
+
+    place.unlink()
+    refused("there is no")
+    place.symlink_to(place.name)
+    refused("cannot read .*symbolic links")
+    place.unlink()
+    place.symlink_to("/dev/zero")
+    refused("is no file")
+    place.unlink()
+    os.mkfifo(place)
+    refused("is no file")
+    place.unlink()
+    place.mkdir()
+    refused("Is a directory")
+
+
+def test_folders_that_are_no_model(tmp_path: Path) -> None:
+    for name in ("none", "loop", "file"):
+        (tmp_path / "file").write_text("x")
+        if name == "loop":
+            (tmp_path / name).symlink_to(name)
+        with pytest.raises(sg.ModelError, match="no model folder"):
+            sg.load(tmp_path / name)
+    with pytest.raises(sg.ModelError, match=r"there is no .*config\.json"):
+        sg.load(tmp_path)
