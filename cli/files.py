@@ -47,8 +47,8 @@ def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
         raise
     except UnicodeError as problem:
         raise InputError(
-            f"{path!r} is not UTF-8 text ({problem}); save it as UTF-8, or convert it: "
-            "iconv -f latin1 -t utf-8"
+            f"cannot read {path!r} as a table: it is not UTF-8 text ({problem}); save it as UTF-8, "
+            "or convert it: iconv -f latin1 -t utf-8"
         ) from None
     except Exception as problem:
         reason = str(problem).removeprefix("Error tokenizing data. C error: ")
@@ -106,11 +106,11 @@ def _check_netcdf(place: Path) -> None:
     except OSError as problem:
         raise InputError(f"cannot read {str(place)!r}: {problem.strerror}") from None
     if not head:
-        raise InputError(f"{str(place)!r} is an empty file")
+        raise InputError(f"cannot read {str(place)!r} as trajectories: it is an empty file")
     if not head.startswith((b"CDF", b"\x89HDF")):
         raise InputError(
-            f"{str(place)!r} is not a netCDF file, whatever its name says; a table's name ends in "
-            ".csv, .tsv or .parquet"
+            f"cannot read {str(place)!r} as trajectories: it is not a netCDF file, whatever its "
+            "name says; a table's name ends in .csv, .tsv or .parquet"
         )
 
 
@@ -125,7 +125,7 @@ def _csv(place: Path) -> pd.DataFrame:
     with opened(place, "rt", encoding=encoding, newline="") as file:
         header = re.sub(r'"[^"]*"', "", file.readline(LONGEST))
     if not header:
-        raise InputError(f"{str(place)!r} is empty: it has no header")
+        raise InputError(f"cannot read {str(place)!r} as a table: it is empty, without a header")
     delimiter = max(DELIMITERS, key=header.count)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header

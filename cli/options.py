@@ -27,6 +27,8 @@ seed = click.option(
 force = click.option("--force", is_flag=True, help="Replace the output if it exists.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar and no messages.")
+MOST_THREADS = 1024
+
 threads = click.option(
     "--threads", type=int, default=None, help="Threads to use [default: all cores]."
 )
@@ -113,12 +115,15 @@ def compute_on(device: str, threads: int | None) -> None:
     """Check --device, and keep torch to --threads."""
     import torch
 
+    kinds = ("cpu", "cuda", "mps")
+    if device.split(":")[0] not in kinds:
+        raise InputError(f"--device is {', '.join(kinds)} (or cuda:1), not {device!r}")
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as problem:
         reason = str(problem).splitlines()[0]
         raise InputError(f"--device {device}: {reason}") from None
     if threads is not None:
-        if threads < 1:
-            raise InputError(f"--threads must be >= 1, not {threads}")
+        if not 1 <= threads <= MOST_THREADS:
+            raise InputError(f"--threads must be 1 to {MOST_THREADS}, not {threads}")
         torch.set_num_threads(threads)

@@ -276,15 +276,16 @@ def _trained(run: Run, target: Path, checkpoints: Checkpoints, say: Console) -> 
             run.train(progress, stopping)
         with say.status("measuring how far samples are from held-out data"):
             model = run.finish()
-        model.save(target)
+        try:
+            model.save(target)
+        except OSError as problem:
+            raise click.ClickException(
+                f"cannot write the model to {str(target)!r}: {problem.strerror or problem}; "
+                f"{checkpoints.kept()}: make room, and go on with\n  {again}"
+            ) from None
     except KeyboardInterrupt:
         said = f"; go on with\n  {again}" if checkpoints.step is not None else ""
         raise click.ClickException(f"stopped: {checkpoints.kept()}{said}") from None
-    except OSError as problem:
-        raise click.ClickException(
-            f"cannot write the model to {str(target)!r}: {problem.strerror or problem}; "
-            f"{checkpoints.kept()}: make room, and go on with\n  {again}"
-        ) from None
     return model
 
 

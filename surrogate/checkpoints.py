@@ -36,9 +36,12 @@ class Checkpoints:
             config |= {"state": state.to_config(), "run": run, "command": self.command}
             store.write_json(self.folder / STATE, config)
         except OSError as problem:
+            with suppress(OSError):
+                self.folder.rmdir()  # if there is nothing in it
+            then = "start again" if self.step is None else "go on with --resume"
             raise TrainingError(
                 f"cannot write a checkpoint to {str(self.folder)!r}: "
-                f"{problem.strerror or problem}; free some room and go on with --resume"
+                f"{problem.strerror or problem}; free some room and {then}"
             ) from None
         self.step = state.step
         for file in self._own():

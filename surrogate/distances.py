@@ -86,7 +86,11 @@ def floor(
 
 @dataclass(frozen=True)
 class Histogram(Measure):
-    """D = ½ Σ|p - q| at each step; bin k of step t begins at low[t] + k width[t]."""
+    """D = ½ Σ|p - q| at each step; bin k of step t begins at low[t] + k width[t].
+
+    One more bin on either side takes what lies beyond: a few wild samples do not make all bins
+    wide, and so D small.
+    """
 
     low: Array
     width: Array
@@ -95,17 +99,17 @@ class Histogram(Measure):
 
     @classmethod
     def of(cls, x: Array, y: Array, *, whole: bool) -> Histogram:
-        """Bins for samples (n, T) and (m, T): unit bins for whole numbers, after rounding; for
-        real ones ⌊√n⌋ equal bins over the joint range, n being the smaller sample.
+        """Bins for samples (n, T) by a reference (m, T): unit bins for whole numbers, after
+        rounding; for real ones ⌊√n⌋ equal bins over the reference's range, n being the smaller.
 
         Whole numbers that need more unit bins than there are samples in all have ⌊√n⌋ as well.
         """
-        low = np.minimum(x.min(0), y.min(0)).astype(np.float64)
-        high = np.maximum(x.max(0), y.max(0)).astype(np.float64)
+        low, high = y.min(0).astype(np.float64), y.max(0).astype(np.float64)
         count = math.isqrt(min(len(x), len(y)))
         if not whole:
             width = (high - low) / count
-            return cls(low, np.where(width > 0, width, 1.0), count)
+            least = 4 * np.spacing(np.abs(low))  # of a constant: what differs lies beyond
+            return cls(low, np.maximum(width, least), count)
         low, high = np.rint(low), np.rint(high)
         unit = int((high - low).max(initial=0)) + 1
         if unit <= len(x) + len(y):
@@ -113,15 +117,18 @@ class Histogram(Measure):
         return cls(low, np.ceil((high - low + 1) / count), count, whole)
 
     def sums(self, x: Array, weights: Array) -> Array:
-        """The weight in each bin: (T, bins)."""
+        """The weight in each bin: (T, bins + 2)."""
         values = np.rint(x) if self.whole else x
-        codes = ((values - self.low) / self.width).astype(np.int64)
-        np.minimum(codes, self.bins - 1, out=codes)  # the last bin is closed
+        place = np.clip((values - self.low) / self.width, -1, self.bins + 1)
+        codes = np.floor(place).astype(np.int64) + 1
+        if not self.whole:  # the last bin is closed
+            codes[(place >= self.bins) & (place <= self.bins * (1 + 1e-9))] = self.bins
+        np.minimum(codes, self.bins + 1, out=codes)
         steps = codes.shape[1]
-        codes += self.bins * np.arange(steps)
+        codes += (self.bins + 2) * np.arange(steps)
         each = np.repeat(weights, steps)
-        counts = np.bincount(codes.ravel(), each, steps * self.bins)
-        return counts.astype(np.float64).reshape(steps, self.bins)
+        counts = np.bincount(codes.ravel(), each, steps * (self.bins + 2))
+        return counts.astype(np.float64).reshape(steps, self.bins + 2)
 
     def between(self, p: Array, q: Array) -> Array:
         """D at each step: (T,)."""

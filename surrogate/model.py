@@ -6,6 +6,7 @@ draws = model.sample(5_000, seed=1)     # a dataset like the training data
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -39,8 +40,10 @@ SOLVERS = {
     "sde": "the reverse SDE, with the data's covariance",
     "predictor-corrector": "Euler-Maruyama and Langevin, many steps",
 }
+MOST_STEPS = 100_000
 STEPS = {"predictor-corrector": 1000}  # others: 40
 LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
+LARGEST = 10**9  # numbers in all samples of a draw
 TOGETHER = 5_000  # samples drawn at a time
 
 
@@ -93,11 +96,19 @@ class Surrogate:
         """
         if samples < 1:
             raise ModelError(f"ask for at least one sample, not {samples}")
+        if samples * math.prod(self.shape) > LARGEST:
+            most = LARGEST // math.prod(self.shape)
+            raise ModelError(
+                f"{samples:,} samples do not fit in memory together; draw up to {most:,} at a "
+                "time, with other seeds"
+            )
         if solver not in SOLVERS:
             raise ModelError(f"unknown solver {solver!r} (have: {', '.join(SOLVERS)})")
         steps = STEPS.get(solver, 40) if steps is None else steps
-        if steps < 2:
-            raise ModelError(f"sampling takes at least 2 steps, not {steps}")
+        if not 2 <= steps <= MOST_STEPS:
+            raise ModelError(f"sampling takes 2 to {MOST_STEPS:,} steps, not {steps}")
+        if not 0 <= seed < 2**63:
+            raise ModelError(f"seed must be a whole number from 0 to 2^63 - 1, not {seed}")
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
         for j, start in enumerate(range(0, samples, TOGETHER)):

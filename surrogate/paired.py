@@ -15,6 +15,7 @@ from surrogate.distances import Array
 from surrogate.errors import ModelError
 from surrogate.labels import Data, described, layout_of, samples_of, tensors_of
 
+LARGEST = 1e150  # values whose squares are still numbers
 WORDS = 32  # of a category that count as columns: the most frequent
 
 
@@ -39,6 +40,12 @@ class Side:
         every = bool(self.kept.all())
         rows = torch.from_numpy(self.kept)
         self.tensors = tensors if every else {k: v[rows] for k, v in tensors.items()}
+        for name, values in self.tensors.items():
+            if values.is_floating_point() and float(values.abs().max()) > LARGEST:
+                raise ModelError(
+                    f"{who}: {name} has values up to {float(values.abs().max()):g}, which are too "
+                    "large to compare; give them in another unit"
+                )
 
     def _weights(self, data: Data) -> Array:
         """exp(log_weight), the largest being 1: (n,)."""

@@ -59,10 +59,9 @@ def whole_folder(target: Path) -> Iterator[Path]:
             target.rename(old)
         try:
             part.rename(target)
-        except OSError:
-            if old.exists():
+        finally:
+            if old.exists() and not target.exists():
                 old.rename(target)
-            raise
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -242,8 +242,8 @@ class Trainer:
 
     def _diverged(self, loss: float) -> TrainingError:
         return TrainingError(
-            f"the loss diverged at step {self.step} (it is {loss:g}); the last good checkpoint is "
-            "kept: try a lower rate, or look for extreme values in the data"
+            f"the loss diverged at step {self.step} (it is {loss:g}); look for extreme values in "
+            "the data"
         )
 
     # checkpoints

@@ -80,7 +80,7 @@ def checked_laws(laws: Any) -> list[dict[str, int | float]]:
 
 def _is_weight(weight: Any) -> bool:
     number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-    return number and math.isfinite(weight) and weight != 0
+    return number and 0 < abs(weight) < 2**53  # beyond it whole numbers have no float64
 
 
 def solve(

@@ -156,7 +156,8 @@ class Totals:
             raise ModelError(
                 f"{self.relation} is said to be conserved, but in sample {number} it is "
                 f"{sums[sample, 0]:g} at step 0 and {sums[sample, step]:g} at step {step}; repair "
-                "the data, or give laws=[] to learn every species by itself"
+                "the data, or drop their attribute surrogate_config (laws=[] in Python) to learn "
+                "every species by itself"
             )
         return sums[:, 0] if self.whole else sums.mean(1)
 

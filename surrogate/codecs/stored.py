@@ -266,6 +266,8 @@ def _read_relations(configs: list[Any], variables: Sequence[Variable]) -> tuple[
         dependent, weights = _text(config, "dependent"), _mapping(config, "weights")
         total = _get(config, "total", (int, float, str), "a number or a name")
         checked_laws([{**weights, dependent: 1}])
+        if not isinstance(total, str) and not abs(total) < EXACT:
+            raise ModelError(f"in the codec, the total of {dependent!r} is {total:g}")
         if not {dependent, *weights} <= series or (isinstance(total, str) and total not in statics):
             raise ModelError(f"in the codec, the relation of {dependent!r} names no variable")
         found.append(Relation(dependent, dict(weights), total))

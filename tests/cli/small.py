@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from click.testing import CliRunner, Result
+
 from cli import train
 from cli.main import main
 from surrogate import fitting, sources
 from surrogate.errors import ModelError
+
+SHORT = ("--iterations", "12", "--threads", "1")
+
+
+def run(*words: str, code: int = 0, **settings: str) -> Result:
+    done = CliRunner(env=settings).invoke(main, words)
+    assert done.exit_code == code, done.output
+    assert code == 0 or isinstance(done.exception, SystemExit)
+    return done
 
 
 def shrink(change: Callable[[object, str, object], None], seconds: float = 0.0) -> None:

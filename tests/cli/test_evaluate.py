@@ -127,6 +127,53 @@ def test_other_grids_and_other_variables() -> None:
     assert "only in the reference: R" in run("fewer.nc", "--against", "a.nc", code=2).output
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
+    """Refused whichever side they are on, with the side and the place."""
+
+    def refused(bad: str, good: str, says: str) -> None:
+        words = (good, "--against", bad) if swapped else (bad, "--against", good)
+        done = run(*words, "--json", code=2)
+        assert done.stdout == ""
+        side = "the reference" if swapped else "the samples"
+        assert says.replace("SIDE", side) in done.output
+
+    def netcdf(data: xr.Dataset) -> str:
+        data.to_netcdf(tmp_path / "bad.nc")
+        return str(tmp_path / "bad.nc")
+
+    def text(content: str, name: str = "bad.csv") -> str:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        return str(tmp_path / name)
+
+    with xr.open_dataset("a.nc") as opened:
+        data = opened.load()
+    holes = data.astype(float)
+    holes["I"][7, 3] = np.nan
+    refused(
+        netcdf(holes), "a.nc", "SIDE: I has missing values in 1 of 300 samples, first at sample 7"
+    )
+    holes["I"][7, 3] = np.inf
+    refused(netcdf(holes), "a.nc", "SIDE: I has infinite values")
+    refused(netcdf(data.isel(sample=[0])), "a.nc", "SIDE: at least 2 are needed, not 1")
+    refused(netcdf(data.assign_coords(time=2 * data.time)), "a.nc", "the times differ: step 1")
+    refused(netcdf(data.rename(S="X")), "a.nc", "only in SIDE: X")
+    refused(netcdf(data.assign(S=data.S.isel(time=0, drop=True))), "a.nc", "S is a ")
+    refused(netcdf(data.rename(sample="draw")), "a.nc", "no dimensions (sample, time)")
+    unweighted = np.full(300, -np.inf)
+    refused(netcdf(data.assign(log_weight=("sample", unweighted))), "a.nc", "SIDE: log_weight")
+    damaged = Path(netcdf(data))
+    damaged.write_bytes(damaged.read_bytes()[:5000])
+    refused(str(damaged), "a.nc", "cannot read")
+    refused(text("not netCDF", "text.nc"), "a.nc", "is not a netCDF file")
+    refused(text("alcohol,colour\n10,red\n"), "y.csv", "SIDE: at least 2 are needed, not 1")
+    refused(text("alcohol,colour\n10,red\n,red\n"), "y.csv", "SIDE: alcohol has missing values")
+    refused(text("alcohol,colour\nhigh,red\nlow,red\n"), "y.csv", "alcohol is a ")
+    refused(text("alcohol\n10\n11\n"), "y.csv", "colour")
+    refused(text("a\n10\n11,12\n"), "y.csv", "line 3")
+    refused(text("", "x.txt"), "y.csv", "trajectories end in .nc")
+
+
 def test_a_run_that_had_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training's own error has the exit code 1; what nobody foresaw is not hidden."""
 

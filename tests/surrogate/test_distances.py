@@ -59,24 +59,40 @@ def test_exact_cases(
     assert found[0] == pytest.approx(expected)
 
 
-def test_real_data_have_root_n_bins_over_the_joint_range_of_each_step() -> None:
+def test_real_data_have_root_n_bins_over_the_range_of_the_reference() -> None:
+    """And a bin on either side for all that lies beyond."""
     random = np.random.default_rng(0)
     scale = np.array([1.0, 10.0, 0.1])
     x, y = random.normal(size=(100, 3)) * scale, random.normal(1, 1, (150, 3)) * scale
     found = d.histogram_distance(x, y, whole=False)
     for t in range(3):
-        edges = np.linspace(
-            min(x[:, t].min(), y[:, t].min()), max(x[:, t].max(), y[:, t].max()), 11
-        )
+        inner = np.linspace(y[:, t].min(), y[:, t].max(), 11)
+        edges = np.concatenate([[-np.inf], inner[:-1], [inner[-1] + 1e-9, np.inf]])
         p, q = np.histogram(x[:, t], edges)[0] / 100, np.histogram(y[:, t], edges)[0] / 150
         assert found[t] == pytest.approx(0.5 * np.abs(p - q).sum())
 
 
 def test_whole_numbers_that_range_too_far_have_root_n_bins() -> None:
     x = np.arange(100.0)[:, None]
-    assert Histogram.of(2 * x, x, whole=True).bins == 199
-    wide = Histogram.of(10 * x, x, whole=True)
+    assert Histogram.of(x, 2 * x, whole=True).bins == 199
+    wide = Histogram.of(x, 10 * x, whole=True)
     assert (wide.bins, wide.width.tolist()) == (10, [100.0])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_wild_samples_do_not_flatter(whole: bool) -> None:
+    """One sample far away changes D by its own share only."""
+    random = np.random.default_rng(0)
+    x, y = random.poisson(30, (400, 1)) + 5.0, random.poisson(30, (400, 1)) + 0.0
+    wild = np.concatenate([x, [[1e9]]])
+    near, far = (d.histogram_distance(each, y, whole=whole)[0] for each in (x, wild))
+    assert far >= near - 1 / len(x)
+
+
+def test_a_constant_of_the_reference() -> None:
+    y = np.full((50, 1), 0.1)
+    assert d.histogram_distance(y, y, whole=False)[0] == 0
+    assert d.histogram_distance(y + 1e-6, y, whole=False)[0] == 1
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=30), st.integers(0, 99))

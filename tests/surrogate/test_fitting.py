@@ -73,7 +73,7 @@ def test_checkpoints_are_written_by_the_clock(
         now += 10
 
     Run(data, 0, TINY, checkpoints=tmp_path).train(pass_time)
-    assert kept == [3, 5, 8, 10, 12]  # every 30 s since the last, and at looks
+    assert kept == [3, 5, 7, 10, 12]  # 30 s after the last one, and at looks
 
 
 def test_a_run_that_diverges_keeps_what_was_good(

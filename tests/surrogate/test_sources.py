@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +33,11 @@ class Numbers:
 
 
 @pytest.fixture
-def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Numbers, Blocks]]:
+def source(monkeypatch: pytest.MonkeyPatch) -> tuple[Numbers, Blocks]:
     monkeypatch.setattr(sources, "FEWEST", 1)
     monkeypatch.setattr(sources, "BLOCK", 256)
     codec, data = Numbers(), xr.Dataset({"x": ("sample", np.zeros(1000))})
-    yield codec, from_dataset(codec, data, HELD_OUT, seed=2)  # type: ignore[arg-type]
+    return codec, from_dataset(codec, data, HELD_OUT, seed=2)  # type: ignore[arg-type]
 
 
 def test_an_epoch_has_every_sample_once(source: tuple[Numbers, Blocks]) -> None:
@@ -63,7 +62,7 @@ def test_a_block_comes_from_all_over_the_data(source: tuple[Numbers, Blocks]) ->
 
 
 def test_batches_are_functions_of_the_step(source: tuple[Numbers, Blocks]) -> None:
-    codec, blocks = source
+    _, blocks = source
     there = [blocks.batch(step, 50) for step in range(9)]
     back = [blocks.batch(step, 50) for step in reversed(range(9))][::-1]
     assert all(torch.equal(a, b) for a, b in zip(there, back, strict=True))
@@ -81,7 +80,7 @@ def test_blocks_smaller_than_a_batch_are_drawn_again() -> None:
 )
 def test_long_samples_make_smaller_blocks(shape: tuple[int, int], size: int) -> None:
     codec = Numbers()
-    codec.shape = shape  # type: ignore[assignment]
+    codec.shape = shape
     assert block_size(codec) == size  # type: ignore[arg-type]
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from surrogate import store
 from surrogate.errors import ModelError
 
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TENSORS = {
     "matrix": torch.arange(12.0).reshape(3, 4),
     "number": torch.tensor(1.5, dtype=torch.float64),
@@ -60,7 +61,7 @@ def test_same_tensors_same_bytes(tmp_path: Path) -> None:
     content=st.dictionaries(
         st.text(),
         st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+            st.none() | st.booleans() | st.integers() | NUMBERS | st.text(),
             lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
             max_leaves=8,
         ),
@@ -75,6 +76,16 @@ def test_same_tensors_same_bytes(tmp_path: Path) -> None:
 def test_json_comes_back(tmp_path: Path, content: dict[str, object]) -> None:
     store.write_json(tmp_path / "config.json", content)
     assert store.read_json(tmp_path / "config.json") == content
+
+
+def test_json_has_finite_numbers_only(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    store.write_json(file, {"a": [float("nan"), 1.5], "b": {"c": float("inf")}, "d": (2,)})
+    assert store.read_json(file) == {"a": [None, 1.5], "b": {"c": None}, "d": [2]}
+    for text in ("NaN", "-Infinity", "1e999"):
+        file.write_text(f'{{"a": [{text}]}}', encoding="utf-8")
+        with pytest.raises(ModelError, match="not JSON"):
+            store.read_json(file)
 
 
 # --- whole or not at all --------------------------------------------------------------------------
@@ -132,6 +143,59 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         store.write_json(tmp_path / "folder", {})
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    for content in ("one", "two"):
+        with store.whole_folder(target) as part:
+            (part / "file").write_text(content)
+    assert (target / "file").read_text() == "two"
+
+    def fail() -> None:
+        with store.whole_folder(target) as part:
+            (part / "file").write_text("thr")
+            raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        fail()
+    assert (target / "file").read_text() == "two"
+    assert os.listdir(tmp_path) == ["model"]
+    (tmp_path / "link").symlink_to("model")
+    with store.whole_folder(tmp_path / "link") as part:
+        (part / "file").write_text("four")
+    assert (target / "file").read_text() == "four"
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_killed_while_a_folder_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Whichever of its steps was the last, one of the two folders is there in the end."""
+    target = tmp_path / "model"
+    with store.whole_folder(target) as part:
+        (part / "file").write_text("old")
+    child = os.fork()
+    if not child:
+        done, rename = 0, Path.rename
+
+        def counted(self: Path, other: Path) -> Path:
+            nonlocal done
+            done += 1
+            if done == step:
+                os._exit(9)
+            return rename(self, other)
+
+        monkeypatch.setattr(Path, "rename", counted)
+        monkeypatch.setattr(store.shutil, "rmtree", lambda *words, **more: None)
+        with store.whole_folder(target) as part:
+            (part / "file").write_text("new")
+        os._exit(9)
+    os.waitpid(child, 0)
+    store.settle(target)
+    assert (target / "file").read_text() == ("new" if step == 3 else "old")
+    assert os.listdir(tmp_path) == ["model"]
 
 
 # --- what can be wrong with a file ----------------------------------------------------------------
