@@ -61,6 +61,13 @@ _PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
     show_default=True,
     help="Of a table: what to do about runs or windows with missing values.",
 )
+@click.option(
+    "--transform",
+    "transformed",
+    multiple=True,
+    metavar="NAME=KIND",
+    help="Learn NAME as it is (identity), its log or logit(LOW,HIGH) [default: by its tail].",
+)
 @options.seed
 @options.out("model", "Folder of the model.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run.")
@@ -81,6 +88,7 @@ def command(
     stride: int | None,
     pool: str | None,
     missing: str,
+    transformed: tuple[str, ...],
     seed: int,
     out: str,
     resume: bool,
@@ -125,7 +133,16 @@ def command(
     options.compute_on(device, threads)
     chosen = fitting.preset(preset_name, iterations)
     checkpoints = Checkpoints(folder, _words())
-    run = fitting.Run(source, seed, chosen, make, checkpoints, device, resume=resume)
+    run = fitting.Run(
+        source,
+        seed,
+        chosen,
+        make,
+        checkpoints,
+        device,
+        transforms=_transforms(transformed),
+        resume=resume,
+    )
     codec, trainer = run.model.codec, run.trainer
     size = sum(weight.numel() for weight in trainer.weights.values())
     say.print(
@@ -139,6 +156,16 @@ def command(
     _report(model, target, say.print)
     if as_json:
         click.echo(store.to_json({"path": str(target), **model.about}))
+
+
+def _transforms(given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name.strip() or not kind.strip():
+            raise InputError(f"--transform is NAME=KIND, as in I=log, not {text!r}")
+        found[name.strip()] = kind.strip()
+    return found
 
 
 # --- where to -------------------------------------------------------------------------------------
@@ -322,7 +349,7 @@ def _watched(trainer: Trainer, say: Console) -> Iterator[Callable[[Trainer], Non
         if now - told >= TELL:
             told = now
             left = (now - begun) / (trainer.step - first) * (total - trainer.step)
-            losses = f"  {_losses(trainer)}" if trainer.looks else ""
+            losses = f"  {_losses(trainer)}"
             say.print(f"step {trainer.step:,} of {total:,}{losses}  {_duration(left)} left")
 
     if not say.is_terminal:
@@ -334,9 +361,11 @@ def _watched(trainer: Trainer, say: Console) -> Iterator[Callable[[Trainer], Non
 
 
 def _losses(trainer: Trainer) -> str:
-    if not trainer.looks:
-        return ""
-    return f"loss {trainer.looks[-1].loss:.4f}, held-out {trainer.looks[-1].held_out:.4f}"
+    recent = trainer.recent
+    if math.isnan(recent):
+        recent = trainer.looks[-1].loss if trainer.looks else recent
+    said = "" if math.isnan(recent) else f"loss {recent:.4f}"
+    return said + (f", held-out {trainer.looks[-1].held_out:.4f}" if trainer.looks else "")
 
 
 def _duration(seconds: float) -> str:
@@ -344,17 +373,12 @@ def _duration(seconds: float) -> str:
 
 
 def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
-    say(
-        f"[bold]{escape(str(target))}[/bold]  {len(model.about['looks'])} looks, seed "
-        f"{model.about['seed']}"
-    )
-    if model.about["card"] is None:
-        say(f"its samples cannot be judged: {escape(model.about['problem'])}")
-    for variable in (model.about["card"] or {"variables": []})["variables"]:
-        median = variable["median"]
-        ratio = median["value"] / median["floor"] if median["floor"] else math.nan
-        say(
-            f"{escape(variable['name'])}: distance of samples from held-out data "
-            f"{median['value']:.3f}, of data from data {median['floor']:.3f} ({ratio:.2f}×)"
-        )
+    from surrogate.card import table
+
+    about = model.about
+    say(f"[bold]{escape(str(target))}[/bold]  {len(about['looks'])} looks, seed {about['seed']}")
+    if about["card"] is None:
+        say(f"its samples cannot be judged: {escape(about['problem'])}")
+    else:
+        say(escape(table(about["card"])))
     say(f"next: surrogate sample {escape(shlex.quote(str(target)))}")

@@ -7,6 +7,8 @@ from typing import Any
 
 from surrogate.codecs import TimeSeriesCodec
 
+HEADER = ("measure", "value", "floor", "ratio")
+
 
 def card(codec: TimeSeriesCodec, about: Mapping[str, Any]) -> str:
     """Markdown: what was learned, how, and how far its samples are from held-out data."""
@@ -47,33 +49,51 @@ def _learned(codec: TimeSeriesCodec, about: Mapping[str, Any]) -> list[str]:
     return made
 
 
-def _measured(found: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"{found['samples']:,} samples without conditions against {found['reference']:,} held-out "
-        "trajectories. A ratio of 1 is the distance of data from data.",
-        "",
-        "| measure | value | floor | ratio |",
-        "|---|---|---|---|",
+def table(found: Mapping[str, Any]) -> str:
+    """Plain text: what was measured, one line a row."""
+    lines = [HEADER, *_rows(found)]
+    wide = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    shown = [
+        "  ".join(
+            [name.ljust(wide[0]), *(c.rjust(w) for c, w in zip(cells, wide[1:], strict=True))]
+        )
+        for name, *cells in lines
     ]
-    for each in found["variables"]:
-        lines += [
-            _row(f"D({each['name']}), {how} over steps", each[how]) for how in ("median", "max")
-        ]
+    return "\n".join([_compared(found), *(line.rstrip() for line in shown)])
+
+
+def _measured(found: Mapping[str, Any]) -> list[str]:
+    rows = [f"| {' | '.join(row)} |" for row in (HEADER, *_rows(found))]
+    return [_compared(found), "", rows[0], "|---|---|---|---|", *rows[1:]]
+
+
+def _compared(found: Mapping[str, Any]) -> str:
+    return (
+        f"{found['samples']:,} samples without conditions against {found['reference']:,} held-out "
+        "trajectories; a ratio of 1 is the distance of data from data"
+    )
+
+
+def _rows(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = [
+        _row(f"D({each['name']}), {how} over steps", each[how])
+        for each in found["variables"]
+        for how in ("median", "max")
+    ]
     for name in ("correlation", "autocorrelation", "energy"):
         if found.get(name):
-            lines.append(_row(f"{name} {'distance' if name == 'energy' else 'error'}", found[name]))
+            rows.append(_row(f"{name} {'distance' if name == 'energy' else 'error'}", found[name]))
     told = found["classifier"]
-    lines.append(
-        f"| accuracy of a classifier | {told['accuracy']:.3f} | 0.5 ± {told['error']:.3f} | |"
-    )
+    floor = f"0.5000 ± {told['error']:.4f}"
+    rows.append(("accuracy of a classifier", f"{told['accuracy']:.4f}", floor, ""))
     if found.get("consistent") is not None:
         share = f"{found['consistent']:.2%}"
-        lines.append(f"| obey the {found['rules']} rules of the network | {share} | | |")
-    return lines
+        rows.append((f"obey the {found['rules']} rules of the network", share, "", ""))
+    return rows
 
 
-def _row(name: str, measured: Mapping[str, Any]) -> str:
+def _row(name: str, measured: Mapping[str, Any]) -> tuple[str, str, str, str]:
     ratio = measured["ratio"]
     shown = "" if ratio is None else f"{ratio:.2f}"
     floor = f"{measured['floor']:.4f} ± {measured['floor_sd']:.4f}"
-    return f"| {name} | {measured['value']:.4f} | {floor} | {shown} |"
+    return name, f"{measured['value']:.4f}", floor, shown

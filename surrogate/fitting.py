@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,43 @@ from torch import Tensor
 from surrogate import sources
 from surrogate.checkpoints import Checkpoints
 from surrogate.codecs import TimeSeriesCodec
+from surrogate.codecs.timeseries import NONE
 from surrogate.covariance import Covariance
 from surrogate.errors import ModelError, TrainingError
-from surrogate.evaluation import evaluate
+from surrogate.judging import judge, set_apart
 from surrogate.model import Surrogate
 from surrogate.training import Settings, State, Trainer, seeded
 
 FEWEST = 50  # trajectories
+SHORTEST = 1_000  # steps that even few trajectories are worth
 JUDGED = 4096  # held-out samples that the loss is measured with
-COMPARED = 2_000_000  # numbers in the samples that the card compares
 EVERY = 30.0  # seconds between checkpoints, beside those at every look
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How much work a run is: settings of the training and of the network."""
+    """How much work a run is: settings of the training and of the network.
+
+    `epochs`: times that the data are seen at most; a model that sees few data more often learns
+    them by heart, and a shorter run ends with small steps where a longer one is broken off.
+    """
 
     settings: Settings
     depth: int = 4
+    epochs: int | None = 300
+
+    def with_steps(self, steps: int) -> Preset:
+        """The same with another number of steps."""
+        own = self.settings
+        warm_up, look = min(own.warm_up, steps // 5), min(own.check_every, steps)
+        return replace(self, settings=replace(own, steps=steps, warm_up=warm_up, check_every=look))
+
+    def within(self, count: int) -> Preset:
+        """The same with no more steps than so many trajectories are worth."""
+        if self.epochs is None:
+            return self
+        most = max(SHORTEST, self.epochs * count // self.settings.batch)
+        return self if self.settings.steps <= most else self.with_steps(most)
 
 
 PRESETS = {
@@ -51,11 +70,7 @@ def preset(name: str, steps: int | None = None) -> Preset:
     if name not in PRESETS:
         raise ModelError(f"unknown preset {name!r} (have: {', '.join(PRESETS)})")
     chosen = PRESETS[name]
-    if steps is None:
-        return chosen
-    own = chosen.settings
-    shorter = {"warm_up": min(own.warm_up, steps // 5), "check_every": min(own.check_every, steps)}
-    return replace(chosen, settings=replace(own, steps=steps, **shorter))
+    return chosen if steps is None else replace(chosen.with_steps(steps), epochs=None)
 
 
 class Run:
@@ -70,11 +85,15 @@ class Run:
         checkpoints: Checkpoints | Path | None = None,
         device: str = "cpu",
         *,
+        transforms: Mapping[str, str] = NONE,
         resume: bool = True,
     ) -> None:
-        """`resume`: go on from the checkpoint, if there is one."""
+        """`transforms`: see the codec's; "auto" for variables that are not named. `resume`: go on
+        from the checkpoint, if there is one.
+        """
         self.data, self.seed = data, seed
-        self.preset = chosen or PRESETS["default"]
+        preset = chosen or PRESETS["default"]
+        self.preset = preset if simulate else preset.within(data.sizes.get("sample", 0))
         if isinstance(checkpoints, Path):
             checkpoints = Checkpoints(checkpoints)
         self.checkpoints = checkpoints
@@ -86,7 +105,7 @@ class Run:
                 f"{count} trajectories are too few to learn from; give {FEWEST} or more"
             )
         with np.errstate(over="ignore", invalid="ignore"):  # which is told below
-            codec = TimeSeriesCodec.fit(data, transforms={"*": "auto"})
+            codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
         if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
             raise ModelError(
                 "the values are too large or too small to be told apart (their variance is no "
@@ -94,13 +113,13 @@ class Run:
             )
         self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
         self.model.denoiser.to(device)
-        self.held_out = held_out(count, seed)
+        self.apart = set_apart(data, seed)
         self.fresh = simulate is not None
         if simulate is None:
-            self.source = sources.from_dataset(codec, data, self.held_out, seed)
+            self.source = sources.from_dataset(codec, data, self.apart.unseen, seed)
         else:
             self.source = sources.from_simulator(codec, simulate, seed)
-        judges = self.held_out[:: math.ceil(len(self.held_out) / JUDGED)]
+        judges = self.apart.judges[:: math.ceil(len(self.apart.judges) / JUDGED)]
         state = None
         if resume and checkpoints is not None and checkpoints.exists():
             state = checkpoints.last(self.identity())
@@ -168,7 +187,7 @@ class Run:
             "looks": [asdict(look) for look in self.trainer.looks],
         }
         try:
-            self.model.about["card"] = card(self.model, self.data, self.held_out, self.seed)
+            self.model.about["card"] = judge(self.model, self.data, self.apart, self.seed)
         except ModelError as problem:  # samples that cannot be judged are no reason to lose a run
             self.model.about |= {"card": None, "problem": str(problem)}
         return self.model
@@ -199,28 +218,18 @@ class _OnDevice:
         return self.source.batch(step, size).to(self.device)
 
 
-def held_out(count: int, seed: int) -> np.ndarray:
-    """The samples that are never trained on: a tenth, at most 10,000, in order."""
-    chosen = torch.randperm(count, generator=seeded(seed, 11))[: max(1, min(count // 10, 10_000))]
-    return np.sort(chosen.numpy())
-
-
-def card(model: Surrogate, data: xr.Dataset, rows: np.ndarray, seed: int) -> dict[str, Any]:
-    """How far unconditional samples are from held-out data, beside data from data."""
-    most = max(1000, COMPARED // (model.shape[0] * model.shape[1]))
-    rows = rows[:: math.ceil(len(rows) / most)]
-    reference = data.isel(sample=rows).load()
-    samples = model.sample(len(rows), seed=seed)
-    return evaluate(samples, reference, seed=seed).to_dict()
-
-
 def fit(
     data: xr.Dataset,
     seed: int = 0,
     preset_name: str = "default",
     *,
     iterations: int | None = None,
+    transforms: Mapping[str, str] = NONE,
     progress: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Surrogate:
-    """A surrogate of trajectories, trained with a preset: "quick", "default" or "best"."""
-    return Run(data, seed, preset(preset_name, iterations)).fit(progress)
+    """A surrogate of trajectories, trained with a preset: "quick", "default" or "best".
+
+    `transforms`: variable -> "identity", "log", "logit(LOW, HIGH)"; others are chosen by the data.
+    """
+    chosen = preset(preset_name, iterations)
+    return Run(data, seed, chosen, transforms=transforms).fit(progress)

@@ -44,7 +44,8 @@ MOST_STEPS = 100_000
 STEPS = {"predictor-corrector": 1000}  # others: 40
 LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
 LARGEST = 10**9  # numbers in all samples of a draw
-TOGETHER = 5_000  # samples drawn at a time
+TOGETHER = 5_000  # samples drawn at a time, or fewer if they are long
+NUMBERS = 2_000_000  # in them
 
 
 @dataclass(eq=False)
@@ -111,12 +112,13 @@ class Surrogate:
             raise ModelError(f"seed must be a whole number from 0 to 2^63 - 1, not {seed}")
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
-        for j, start in enumerate(range(0, samples, TOGETHER)):
-            count = min(TOGETHER, samples - start)
+        together = max(1, min(TOGETHER, NUMBERS // math.prod(self.shape)))
+        for j, start in enumerate(range(0, samples, together)):
+            count = min(together, samples - start)
             generator = seeded(seed, 8, j)
             # a full part's noise is drawn even where fewer are kept: a sample does not change
             # with the number asked for
-            noise = torch.randn((TOGETHER, *self.shape), generator=generator)[:count]
+            noise = torch.randn((together, *self.shape), generator=generator)[:count]
             x = MOST * noise.to(self.device)
             with torch.no_grad():
                 parts.append(self._solve(denoiser, x, solver, steps, generator).cpu())
@@ -145,7 +147,9 @@ class Surrogate:
         """Trajectories as the training data have them; settings as in `draw`."""
         made = self.codec.to_dataset(self.draw(samples, seed, **settings))
         return made.assign_attrs(
-            surrogate_seed=seed, surrogate_solver=settings.get("solver", "ode")
+            surrogate_seed=seed,
+            surrogate_solver=settings.get("solver", "ode"),
+            surrogate_model=self.digest,
         )
 
     def log_likelihood(self, data: xr.Dataset, seed: int = 0, levels: int = 60) -> np.ndarray:
@@ -181,6 +185,7 @@ class Surrogate:
     def load(cls, folder: str | Path) -> Surrogate:
         """The model in a folder; ModelError says what is wrong with it."""
         place = Path(folder)
+        store.settle(place)
         if not place.is_dir():
             raise ModelError(f"there is no model folder {str(folder)!r}; make one: surrogate train")
         config = store.read_json(place / CONFIG)
@@ -197,9 +202,8 @@ class Surrogate:
             denoiser = _denoiser(codec, network, weights)
             return cls(codec, denoiser, spread, network, dict(config["about"]), digest)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
-            if isinstance(problem, ModelError):
-                raise
-            raise ModelError(f"{place} is damaged: {problem}") from None
+            what = "cannot be used" if isinstance(problem, ModelError) else "is damaged"
+            raise ModelError(f"{place} {what}: {problem}") from None
 
 
 def _denoiser(

@@ -8,6 +8,7 @@ S0, S1, I0, I1 there are two variables. Dates become steps of one length in a un
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import xarray as xr
 from surrogate.errors import ModelError
 from surrogate.records import Clock, Run, array_of, positions, runs_of, usual_step, values_of
 
+OVERLAP = "surrogate_overlap"  # attribute: windows on either side that share steps with one
 MISSING = ("refuse", "drop")
 TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month", "year")
 _STEP = re.compile(r"(.*?)[ _:.\-]?(\d+(?:\.\d+)?)")
@@ -72,7 +74,10 @@ def trajectories_from_table(
         )
     said += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
     said += "" if pool else f"; columns {', '.join(chosen)}"
-    return _finished(made, said)
+    data, understood = _finished(made, said)
+    if window is not None and stride is not None and stride < window:
+        data.attrs[OVERLAP] = math.ceil(window / stride) - 1
+    return data, understood
 
 
 def _checked(

@@ -201,6 +201,11 @@ class Trainer:
         with torch.no_grad():
             torch._foreach_lerp_(averages, weights, 1 - keep)
 
+    @property
+    def recent(self) -> float:
+        """The loss since the last look; NaN right after it."""
+        return torch.stack(self._since).mean().item() if self._since else math.nan
+
     def look(self) -> None:
         """Measure the held-out loss of the averaged weights, and keep them if they are best."""
         held_out, recent = self.measure(), torch.stack(self._since).mean().item()

@@ -15,7 +15,8 @@ from simulators import models, simulate
 from surrogate import fitting, store
 from surrogate.checkpoints import STATE, Checkpoints
 from surrogate.errors import ModelError, TrainingError
-from surrogate.fitting import Preset, Run, held_out
+from surrogate.fitting import Preset, Run
+from surrogate.judging import set_apart
 from surrogate.training import Settings, State, Trainer
 
 TINY = Preset(Settings(steps=12, batch=32, warm_up=2, check_every=5), depth=1)
@@ -95,7 +96,7 @@ def test_a_run_is_not_lost_for_its_card(data: xr.Dataset, monkeypatch: pytest.Mo
     def fail(*words: Any) -> None:
         raise ModelError("S decodes to numbers beyond any data")
 
-    monkeypatch.setattr(fitting, "card", fail)
+    monkeypatch.setattr(fitting, "judge", fail)
     about = Run(data, 0, TINY).fit().about
     assert about["card"] is None
     assert "beyond any data" in about["problem"]
@@ -114,7 +115,7 @@ def test_judges_are_from_all_over_the_data(
 
     monkeypatch.setattr(fitting.TimeSeriesCodec, "encode", watched)
     Run(data, 0, TINY)
-    every = held_out(120, 0)
+    every = set_apart(data, 0).judges
     assert rows[0].tolist() == every[::3].tolist()
 
 
@@ -185,3 +186,21 @@ def test_checkpoints_that_cannot_be_used(tmp_path: Path) -> None:
         store.write_json(tmp_path / STATE, good | {key: value})
         with pytest.raises(ModelError):
             checkpoints.last(RUN)
+
+
+def test_few_data_are_seen_so_often_and_no_more() -> None:
+    long = Preset(Settings(steps=12_000, batch=512))
+    assert long.within(10**6).settings.steps == 12_000
+    assert long.within(3_000).settings.steps == 300 * 3_000 // 512
+    assert long.within(50).settings.steps == fitting.SHORTEST
+    assert fitting.preset("default", 7_000).within(50).settings.steps == 7_000  # as was asked for
+    short = long.with_steps(10).settings
+    assert (short.warm_up, short.check_every) == (2, 10)
+
+
+def test_transforms(data: xr.Dataset) -> None:
+    codec = Run(data, 0, TINY, transforms={"I": "log"}).model.codec
+    kinds = {v.name: v.transform.kind for v in codec.variables}
+    assert kinds == {"S": "identity", "I": "log", "R": "identity"}
+    with pytest.raises(ModelError, match="no variable 'X'"):
+        Run(data, 0, TINY, transforms={"X": "log"})

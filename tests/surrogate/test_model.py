@@ -12,7 +12,7 @@ import xarray as xr
 
 import surrogate as sg
 from simulators import models, simulate
-from surrogate.fitting import Preset, Run, held_out, preset
+from surrogate.fitting import Preset, Run, preset
 from surrogate.model import Surrogate
 from surrogate.sources import Blocks, from_dataset
 from surrogate.training import Settings
@@ -39,13 +39,13 @@ def test_samples_look_like_the_data(model: Surrogate, data: xr.Dataset) -> None:
     np.testing.assert_allclose(draws.time, data.time)
 
 
-@pytest.mark.parametrize("solver", ["ode", "heun", "sde"])
+@pytest.mark.parametrize("solver", ["ode", "heun", "sde", "predictor-corrector"])
 def test_a_sample_depends_on_the_seed_and_not_on_how_many_are_drawn(
     model: Surrogate, solver: str
 ) -> None:
     few = model.draw(3, seed=5, solver=solver, steps=4)
     many = model.draw(7, seed=5, solver=solver, steps=4)
-    if solver != "sde":
+    if solver in ("ode", "heun"):
         torch.testing.assert_close(few, many[:3])
     assert torch.equal(few, model.draw(3, seed=5, solver=solver, steps=4))
     assert not torch.equal(few, model.draw(3, seed=6, solver=solver, steps=4))
@@ -137,7 +137,6 @@ def test_batches_leave_out_what_is_held_out(data: xr.Dataset) -> None:
     assert torch.equal(
         source.batch(3, 32), from_dataset(run.model.codec, marked, rows, 0).batch(3, 32)
     )
-    assert 0 < len(held_out(400, 0)) <= 40
 
 
 def test_blocks_smaller_than_a_batch_are_drawn_again() -> None:
@@ -164,7 +163,7 @@ def test_what_cannot_be_asked(model: Surrogate, data: xr.Dataset) -> None:
         model.draw(0)
     with pytest.raises(sg.ModelError, match="unknown solver"):
         model.draw(1, solver="magic")
-    with pytest.raises(sg.ModelError, match="at least 2 steps"):
+    with pytest.raises(sg.ModelError, match="2 to 100,000 steps"):
         model.draw(1, steps=1)
     with pytest.raises(sg.ModelError, match="too few"):
         sg.fit(data.isel(sample=slice(10)))

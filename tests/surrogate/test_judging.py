@@ -1,0 +1,80 @@
+"""What is set aside, and what a model is told of itself by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from surrogate.fitting import Preset, Run
+from surrogate.judging import set_apart
+from surrogate.tables import trajectories_from_table
+from surrogate.training import Settings
+
+TINY = Preset(Settings(steps=20, batch=64, warm_up=2, check_every=10), depth=1)
+
+
+def independent(count: int) -> xr.Dataset:
+    values = np.random.default_rng(0).normal(size=(count, 4))
+    return xr.Dataset({"x": (("sample", "time"), values)})
+
+
+def windows(stride: int, length: int = 3000) -> xr.Dataset:
+    """One random walk, cut into windows of 20 steps."""
+    steps = np.random.default_rng(0).normal(size=length)
+    frame = pd.DataFrame({"day": np.arange(length), "x": np.sin(np.arange(length) / 9) + steps})
+    return trajectories_from_table(frame, time="day", window=20, stride=stride)[0]
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(50, 5), (9, 1), (5_000, 500), (300_000, 10_000)])
+def test_a_tenth_of_independent_samples(count: int, wanted: int) -> None:
+    data = xr.Dataset({"x": (("sample", "time"), np.zeros((count, 1), np.int8))})
+    found = set_apart(data, 1)
+    assert len(found.judges) == wanted == len(np.unique(found.judges))
+    np.testing.assert_array_equal(found.judges, found.unseen)
+    assert not found.overlapping
+    np.testing.assert_array_equal(set_apart(data, 1).judges, found.judges)
+    if count > 9:
+        assert set(set_apart(data, 2).judges.tolist()) != set(found.judges.tolist())
+
+
+@pytest.mark.parametrize("stride", [1, 4, 7, 19])
+def test_windows_that_are_learned_from_share_no_step_with_those_set_aside(stride: int) -> None:
+    data = windows(stride)
+    found = set_apart(data, 0)
+    assert found.overlapping
+    starts = stride * np.arange(data.sizes["sample"])
+    seen = np.setdiff1d(np.arange(data.sizes["sample"]), found.unseen)
+    assert len(seen) > 0.4 * data.sizes["sample"]
+    assert 0.08 < len(found.judges) / data.sizes["sample"] < 0.2
+    gaps = np.abs(starts[seen][:, None] - starts[found.judges][None])
+    assert gaps.min() >= 20
+
+
+def test_windows_that_do_not_overlap_are_independent() -> None:
+    assert not set_apart(windows(20), 0).overlapping
+
+
+def test_few_windows() -> None:
+    found = set_apart(windows(1, 100), 0)  # each overlaps nearly all others
+    assert len(found.judges) < 81
+    assert len(found.unseen) < 81
+
+
+def test_the_floor_of_overlapping_windows_is_what_data_have() -> None:
+    data = windows(2)
+    run = Run(data, 0, TINY)
+    card = run.fit().about["card"]
+    apart = run.apart
+    assert card["reference"] == len(apart.judges)
+    median = card["variables"][0]["median"]
+    assert median["ratio"] == pytest.approx(median["value"] / median["floor"])
+    # stretches of a walk are further from its other parts than from one another
+    assert median["floor"] > 0
+    assert run.fit().about["card"] == card
+
+
+def test_samples_that_are_independent_have_the_floor_of_splits() -> None:
+    card = Run(independent(400), 0, TINY).fit().about["card"]
+    assert card["variables"][0]["median"]["floor_sd"] > 0
