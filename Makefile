@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help install demo test lint bench lock clean
 
 help:
-	@echo "make demo   set up, simulate an epidemic and draw it"
+	@echo "make demo   set up, simulate an epidemic, sample its surrogate, draw both"
 	@echo "make test   set up, then lint, types, import contract and tests"
 	@echo "make bench  set up with the peers, then measure ours against them"
 	@echo "make clean  remove the environment and everything made"
@@ -24,7 +24,11 @@ demo: $(STAMP)
 	mkdir -p demo
 	$(BIN)/surrogate simulate esirs --initial S=95,I=5 -o demo/trajectories.nc --force
 	$(BIN)/surrogate plot demo/trajectories.nc --force
-	@echo "look at demo/trajectories.png"
+	$(BIN)/surrogate simulate esirs -o demo/uniform.nc --force
+	$(BIN)/surrogate sample esirs -o demo/samples.nc --force
+	$(BIN)/surrogate evaluate demo/samples.nc --against demo/uniform.nc
+	$(BIN)/surrogate plot demo/samples.nc --against demo/uniform.nc --force
+	@echo "look at demo/trajectories.png and demo/samples.png"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -39,6 +43,7 @@ bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,bench]'
 	$(BIN)/python benchmarks/simulator.py --save
 	$(BIN)/python benchmarks/constraints.py --save
+	$(BIN)/python benchmarks/surrogate.py --save
 
 # pins everything that an install of this checkout brings in, the peers included
 lock: $(STAMP)

@@ -24,7 +24,7 @@ from surrogate.training import Settings, Trainer, seeded
 MEANS, DEVIATIONS = torch.tensor([-3.0, 4.0]), torch.tensor([0.5, 1.0])
 MEAN, SCALE = 0.5, 12.875**0.5  # of the mixture
 LEAST, MOST = 0.005, 4.0  # noise levels, in normalised units: from 4 on, two modes look as one
-STEPS, BATCH = 4_000, 1_024
+STEPS, BATCH = 8_000, 1_024
 REFERENCES, FLOOR, SETS = 20, 40, 8  # many, as there is one histogram only
 LOSSES = {"denoising": 0.0, "sliced": 1.0}  # the share of sliced score matching
 
@@ -48,15 +48,19 @@ def learned(sliced: float, steps: int) -> Preconditioned:
         torch.manual_seed(0)
         denoiser = Preconditioned(ResidualMLP(1, width=64, depth=2))
     settings = Settings(
-        steps=steps, batch=BATCH, warm_up=min(100, steps // 5), check_every=max(1, steps // 10)
+        steps=steps,
+        batch=BATCH,
+        warm_up=min(100, steps // 5),
+        check_every=max(1, steps // 10),
+        patience=steps,  # fresh draws cannot be learned by heart
     )
     loss = Loss(LogNormal(spread=1.2, low=LEAST, high=MOST), sliced=sliced)
     held_out = Fresh().batch(-1, 8_192)
     trainer = Trainer(denoiser, Fresh(), held_out, loss, settings)
-    best = trainer.run()
+    trainer.run()
     with torch.no_grad():
         for name, weight in denoiser.named_parameters():
-            weight.copy_(best[name])
+            weight.copy_(trainer.averages[name])
     return denoiser
 
 

@@ -50,6 +50,10 @@ class Preset:
         warm_up, look = min(own.warm_up, steps // 5), min(own.check_every, steps)
         return replace(self, settings=replace(own, steps=steps, warm_up=warm_up, check_every=look))
 
+    def endless(self) -> Preset:
+        """The same without early stopping."""
+        return replace(self, settings=replace(self.settings, patience=self.settings.steps))
+
     def within(self, count: int) -> Preset:
         """The same with no more steps than so many trajectories are worth."""
         if self.epochs is None:
@@ -93,7 +97,8 @@ class Run:
         """
         self.data, self.seed = data, seed
         preset = chosen or PRESETS["default"]
-        self.preset = preset if simulate else preset.within(data.sizes.get("sample", 0))
+        # fresh trajectories cannot be learned by heart: no reason to stop early
+        self.preset = preset.endless() if simulate else preset.within(data.sizes.get("sample", 0))
         if isinstance(checkpoints, Path):
             checkpoints = Checkpoints(checkpoints)
         self.checkpoints = checkpoints
@@ -171,10 +176,11 @@ class Run:
             raise TrainingError(f"{problem} ({self.checkpoints.kept()})") from None
 
     def finish(self) -> Surrogate:
-        """The model of the best weights, with its card."""
+        """The model of the best weights (of fresh data: the last), with its card."""
+        chosen = self.trainer.averages if self.fresh else self.trainer.best
         with torch.no_grad():
             for name, weight in self.model.denoiser.named_parameters():
-                weight.copy_(self.trainer.best[name])
+                weight.copy_(chosen[name])
         self.model.denoiser.to("cpu")
         block = self.source.batch(0, min(20_000, self.source.size))
         self.model.covariance = Covariance.of(block)

@@ -1,0 +1,60 @@
+"""Equations of a conjunction, and the rest of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from constraints import Layout, Signal, compile, parse
+from constraints.equations import split
+
+COUNTS = Layout.series("S I", 4, integer=True)
+REAL = Layout((Signal("x", "series", (3,), span=10.0),), (0.0, 1.0, 2.0))
+
+
+def test_equations_are_rows_of_the_flat_sample() -> None:
+    equations, rest = split(compile(parse("S(0) = 5 and S(3) + 2 * I(1) = 7"), COUNTS))
+    assert rest is None
+    assert len(equations) == 2
+    first, second = torch.zeros(8).double(), torch.zeros(8).double()
+    first[0], second[3], second[5] = 1, 1, 2
+    found = {tuple(row.tolist()): i for i, row in enumerate(equations.rows)}
+    for row, value in ((first, 5.0), (second, 7.0)):
+        i = found[tuple(row.tolist())]
+        assert (float(equations.low[i]), float(equations.high[i])) == (value - 0.5, value + 0.5)
+
+
+def test_the_rest_is_the_formula_without_them() -> None:
+    whole = compile(parse("S(0) = 2 and (forall t: I(t) <= 1) and S(1) != 3"), COUNTS)
+    equations, rest = split(whole)
+    assert len(equations) == 1
+    assert rest is not None
+    every = torch.randint(0, 4, (2000, 8), generator=torch.Generator().manual_seed(0)).double()
+    met = (every @ equations.rows.mT >= equations.low).all(1)
+    met &= (every @ equations.rows.mT <= equations.high).all(1)
+    assert torch.equal(whole.verdict(every), met & rest.verdict(every))
+    assert 0 < int(whole.verdict(every).sum()) < 2000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["S(0) = 5 or S(1) = 5", "S(0) * I(0) = 6", "max(I) = 3", "S(0) >= 5", "(S(0) = 5) {k=3}"],
+)
+def test_what_is_no_equation(text: str) -> None:
+    equations, rest = split(compile(parse(text), COUNTS))
+    assert len(equations) == 0
+    assert rest is not None
+
+
+def test_real_numbers_have_a_tolerance() -> None:
+    equations, _ = split(compile(parse("x(1) = 3 +- 0.25"), REAL))
+    assert (float(equations.low[0]), float(equations.high[0])) == pytest.approx((2.75, 3.25))
+    equations, _ = split(compile(parse("x(1) - x(0) = 3"), REAL))
+    assert 0.01 < float(equations.high[0] - equations.low[0]) < 0.1
+    assert equations.rows[0].tolist() == [-1, 1, 0]
+
+
+def test_constants_move_to_the_other_side() -> None:
+    equations, _ = split(compile(parse("2 * x(1) + 4 = 10 +- 0.5"), REAL))
+    row, low, high = equations.rows[0], equations.low[0], equations.high[0]
+    assert float((low + high) / 2 / row[1]) == pytest.approx(3)
