@@ -51,7 +51,7 @@ def test_real_numbers_have_a_tolerance() -> None:
     assert (float(equations.low[0]), float(equations.high[0])) == pytest.approx((2.75, 3.25))
     equations, _ = split(compile(parse("x(1) - x(0) = 3"), REAL))
     assert 0.01 < float(equations.high[0] - equations.low[0]) < 0.1
-    assert equations.rows[0].tolist() == [-1, 1, 0]
+    assert (equations.rows[0] * equations.rows[0, 1]).tolist() == [-1, 1, 0]
 
 
 def test_constants_move_to_the_other_side() -> None:
