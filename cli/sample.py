@@ -73,8 +73,8 @@ def command(
         draws = found.sample(samples, seed, solver=solver, steps=steps, progress=advance)
     seconds = time.perf_counter() - start
     files.write_dataset(draws, target)
-    names = ", ".join(found.codec.names)
-    say.print(f"[bold]{escape(str(target))}[/bold]  {samples:,} trajectories of {escape(names)}")
+    names = escape(", ".join(map(str, draws.data_vars)))
+    say.print(f"[bold]{escape(str(target))}[/bold]  {samples:,} trajectories of {names}")
     say.print(f"sampled in {seconds:.1f} s ({samples / seconds:,.0f} a second)")
     say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
     if as_json:

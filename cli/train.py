@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from surrogate.training import Trainer
 
 FIRST = 20_000  # simulated trajectories that the codec and the card see
-FILES = {"config.json", "weights.safetensors", "card.md", "training.csv"}  # of a model's folder
 TELL = 20.0  # seconds between lines where nobody watches a bar
 _PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
 
@@ -45,7 +44,7 @@ _PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
     type=click.Choice(["quick", "default", "best"]),
     default="default",
     show_default=True,
-    help="Two minutes, ten, or an hour on two cores.",
+    help="Two minutes, ten, or half an hour on two cores.",
 )
 @click.option("--iterations", type=int, help="Updates of the weights [default: the preset's].")
 @click.option("--time", "time_column", metavar="COLUMN", help="Of a table: the time.")
@@ -146,7 +145,7 @@ def command(
     codec, trainer = run.model.codec, run.trainer
     size = sum(weight.numel() for weight in trainer.weights.values())
     say.print(
-        f"{source.sizes['sample']:,} trajectories of {escape(', '.join(codec.names))} over "
+        f"{source.sizes['sample']:,} trajectories of {escape(codec.learned)} over "
         f"{len(codec.times)} times; a network of {size:,} weights"
     )
     if trainer.step:
@@ -173,21 +172,15 @@ def _transforms(given: tuple[str, ...]) -> dict[str, str]:
 
 def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
     """The model's folder and that of its checkpoints; refuses to lose either."""
+    from surrogate import store
+
     target = Path(out)
-    if not out.isprintable() or target.name in ("", ".."):
-        raise InputError(f"{out!r} is no name for a model's folder; choose another with -o")
+    store.check_replaceable(target)
     checkpoints = target.with_name(f"{target.name}.training")
     _check_writable(target)
-    for place in (target, checkpoints):
-        if (place.exists() or place.is_symlink()) and not place.is_dir():
-            raise InputError(
-                f"{str(place)!r} is a file, where a folder is needed: it is left alone"
-            )
-    others = sorted({each.name for each in target.iterdir()} - FILES) if target.exists() else []
-    if others:
+    if (checkpoints.exists() or checkpoints.is_symlink()) and not checkpoints.is_dir():
         raise InputError(
-            f"{out!r} is a folder with other things in it, such as {others[0]!r}; choose another "
-            "with -o"
+            f"{str(checkpoints)!r} is a file, where a folder is needed: it is left alone"
         )
     interrupted = (checkpoints / "state.json").exists()
     if resume:
@@ -247,9 +240,9 @@ def _words() -> list[str]:
         if isinstance(option, click.Argument):
             words.insert(2, str(context.params[name]))
         elif isinstance(option, click.Option):
-            words += (
-                [option.opts[0]] if option.is_flag else [option.opts[0], str(context.params[name])]
-            )
+            value = context.params[name]
+            for each in value if option.multiple else [value]:
+                words += [option.opts[0]] if option.is_flag else [option.opts[0], str(each)]
     return words
 
 
@@ -376,7 +369,8 @@ def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
     from surrogate.card import table
 
     about = model.about
-    say(f"[bold]{escape(str(target))}[/bold]  {len(about['looks'])} looks, seed {about['seed']}")
+    steps = about["looks"][-1]["step"]
+    say(f"[bold]{escape(str(target))}[/bold]  {steps:,} updates, seed {about['seed']}")
     if about["card"] is None:
         say(f"its samples cannot be judged: {escape(about['problem'])}")
     else:

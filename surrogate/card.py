@@ -38,6 +38,8 @@ def _learned(codec: TimeSeriesCodec, about: Mapping[str, Any]) -> list[str]:
     settings = about.get("settings")
     if "trajectories" in about:
         fresh = ", and fresh ones in every epoch" if about.get("fresh") else ""
+        if not fresh and "learned" in about:
+            fresh = f", {about['learned']:,} of them learned from"
         made.append(
             f"- made from {about['trajectories']:,} trajectories{fresh}; seed {about['seed']}"
         )
@@ -89,6 +91,8 @@ def _rows(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     if found.get("consistent") is not None:
         share = f"{found['consistent']:.2%}"
         rows.append((f"obey the {found['rules']} rules of the network", share, "", ""))
+    if found.get("unjudged"):
+        rows.append(("not judged", ", ".join(found["unjudged"]), "", ""))
     return rows
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import xarray as xr
 from torch import Tensor
 
 from constraints import FormulaError, Program, compile
@@ -21,8 +22,8 @@ from constraints.explain import chunk_size, percent
 from constraints.rules import from_network
 from surrogate import distances
 from surrogate.distances import Array
-from surrogate.errors import ModelError
-from surrogate.labels import Data, described, samples_of
+from surrogate.errors import whole_number
+from surrogate.labels import LABELS, Data, described, samples_of
 from surrogate.paired import Side, alike, columns, values
 
 HEADER = ("measure", "value", "floor", "ratio", "")
@@ -96,6 +97,7 @@ class Evaluation:
     consistent: float | None
     rules: int
     satisfied: float | None
+    unjudged: tuple[str, ...] = ()  # variables that no measure is made for: words over time
 
     def to_dict(self) -> dict[str, Any]:
         made = {k: _plain(v) for k, v in vars(self).items()}
@@ -119,6 +121,8 @@ class Evaluation:
             found.append(("consistent", percent(self.consistent), "", "", note))
         if self.satisfied is not None:
             found.append(("satisfied", percent(self.satisfied), "", "", ""))
+        if self.unjudged:
+            found.append(("not judged", ", ".join(self.unjudged), "", "", ""))
         if self.effective < self.samples * (1 - 1e-9):
             note = f"of {self.samples:,}, which have weights"
             found.append(("effective samples", f"{self.effective:,.0f}", "", "", note))
@@ -159,8 +163,7 @@ def evaluate(data: Data, against: Data, seed: int = 0) -> Evaluation:
     `log_weight` of either side is honoured: histograms and moments are weighted, and the floor is
     that of as many samples as they are effectively worth.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ModelError(f"seed must be a whole number >= 0, not {seed!r}")
+    seed = whole_number(seed, "seed")
     x, y = Side(data, "the samples"), Side(against, "the reference")
     alike(x, y)
     names = y.order()
@@ -191,6 +194,19 @@ def evaluate(data: Data, against: Data, seed: int = 0) -> Evaluation:
         consistent=consistent,
         rules=rules,
         satisfied=x.share(x.satisfied()),
+        unjudged=_unjudged(against, names),
+    )
+
+
+def _unjudged(data: Data, names: Iterable[str]) -> tuple[str, ...]:
+    """Variables over (sample, time) that are none of the signals."""
+    if not isinstance(data, xr.Dataset):
+        return ()
+    known = {*names, *LABELS}
+    return tuple(
+        str(name)
+        for name, array in data.data_vars.items()
+        if name not in known and set(array.dims) == {"sample", "time"}
     )
 
 

@@ -21,7 +21,7 @@ from surrogate.checkpoints import Checkpoints
 from surrogate.codecs import TimeSeriesCodec
 from surrogate.codecs.timeseries import NONE
 from surrogate.covariance import Covariance
-from surrogate.errors import ModelError, TrainingError
+from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.judging import judge, set_apart
 from surrogate.model import Surrogate
 from surrogate.training import Settings, State, Trainer, seeded
@@ -95,20 +95,21 @@ class Run:
         """`transforms`: see the codec's; "auto" for variables that are not named. `resume`: go on
         from the checkpoint, if there is one.
         """
+        seed = whole_number(seed, "seed")
         self.data, self.seed = data, seed
-        preset = chosen or PRESETS["default"]
-        # fresh trajectories cannot be learned by heart: no reason to stop early
-        self.preset = preset.endless() if simulate else preset.within(data.sizes.get("sample", 0))
         if isinstance(checkpoints, Path):
             checkpoints = Checkpoints(checkpoints)
         self.checkpoints = checkpoints
         count = data.sizes.get("sample", 0)
-        if not 0 <= seed < 2**63:
-            raise ModelError(f"seed must be a whole number from 0 to 2^63 - 1, not {seed}")
         if count < FEWEST:
             raise ModelError(
                 f"{count} trajectories are too few to learn from; give {FEWEST} or more"
             )
+        self.apart = set_apart(data, seed)
+        self.learned = count - len(self.apart.unseen)
+        preset = chosen or PRESETS["default"]
+        # fresh trajectories cannot be learned by heart: no reason to stop early
+        self.preset = preset.endless() if simulate else preset.within(self.learned)
         with np.errstate(over="ignore", invalid="ignore"):  # which is told below
             codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
         if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
@@ -118,7 +119,6 @@ class Run:
             )
         self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
         self.model.denoiser.to(device)
-        self.apart = set_apart(data, seed)
         self.fresh = simulate is not None
         if simulate is None:
             self.source = sources.from_dataset(codec, data, self.apart.unseen, seed)
@@ -187,6 +187,7 @@ class Run:
         self.model.about = {
             "seed": self.seed,
             "trajectories": int(self.data.sizes["sample"]),
+            "learned": self.learned,
             "fresh": self.fresh,
             "command": shlex.join(self.checkpoints.command) if self.checkpoints else "",
             "settings": asdict(self.preset.settings),

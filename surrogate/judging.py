@@ -24,6 +24,7 @@ from surrogate.training import seeded
 
 MOST = 10_000  # samples that are set aside
 STRETCHES = 10
+SPARED = 0.3  # of the windows at most, those between included
 COMPARED = 2_000_000  # numbers in the samples that are compared
 
 
@@ -47,14 +48,16 @@ def set_apart(data: xr.Dataset, seed: int) -> Apart:
     if not reach:
         chosen = torch.randperm(count, generator=seeded(seed, 11))[:wanted].numpy()
         return Apart(np.sort(chosen), np.sort(chosen))
-    length = math.ceil(wanted / STRETCHES)
-    places = torch.randperm(count // length, generator=seeded(seed, 11))[:STRETCHES].numpy()
+    # each stretch costs its neighbours too: few of them where windows are few
+    stretches = min(STRETCHES, max(1, int(SPARED * count - wanted) // (2 * reach)))
+    length = math.ceil(wanted / stretches)
+    places = torch.randperm(count // length, generator=seeded(seed, 11))[:stretches].numpy()
     judges, unseen = np.zeros(count, bool), np.zeros(count, bool)
     for start in places * length:
         judges[start : start + length] = True
         unseen[max(0, start - reach) : start + length + reach] = True
-    if unseen.all():  # too few windows to leave any between
-        return Apart(np.flatnonzero(judges), np.flatnonzero(judges))
+    if unseen.sum() > count / 2:  # too few windows to leave any out between
+        unseen = judges
     return Apart(np.flatnonzero(judges), np.flatnonzero(unseen))
 
 

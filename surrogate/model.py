@@ -23,16 +23,14 @@ from surrogate.card import card, curve
 from surrogate.codecs import TimeSeriesCodec
 from surrogate.covariance import Covariance
 from surrogate.denoise import Bounded, Denoiser, Preconditioned
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, whole_number
 from surrogate.networks import TemporalMLP
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 from surrogate.schedule import VE, karras
+from surrogate.store import CARD, CONFIG, CURVE, WEIGHTS
 from surrogate.training import seeded
 
 BUNDLED = Path(__file__).parent / "pretrained"
-CONFIG, WEIGHTS = "config.json", "weights.safetensors"
-CARD, CURVE = "card.md", "training.csv"
-FILES = (CONFIG, WEIGHTS, CARD, CURVE)
 SPREAD = ("values", "vectors")
 SOLVERS = {
     "ode": "DPM-Solver++, few steps",
@@ -95,21 +93,18 @@ class Surrogate:
         `bounded`: estimates are kept within the ranges of the variables. Without it they are what
         the network says.
         """
-        if samples < 1:
-            raise ModelError(f"ask for at least one sample, not {samples}")
+        samples = whole_number(samples, "samples", least=1)
+        seed = whole_number(seed, "seed")
         if samples * math.prod(self.shape) > LARGEST:
             most = LARGEST // math.prod(self.shape)
             raise ModelError(
                 f"{samples:,} samples do not fit in memory together; draw up to {most:,} at a "
                 "time, with other seeds"
             )
-        if solver not in SOLVERS:
+        if solver not in tuple(SOLVERS):
             raise ModelError(f"unknown solver {solver!r} (have: {', '.join(SOLVERS)})")
         steps = STEPS.get(solver, 40) if steps is None else steps
-        if not 2 <= steps <= MOST_STEPS:
-            raise ModelError(f"sampling takes 2 to {MOST_STEPS:,} steps, not {steps}")
-        if not 0 <= seed < 2**63:
-            raise ModelError(f"seed must be a whole number from 0 to 2^63 - 1, not {seed}")
+        steps = whole_number(steps, "steps", least=2, most=MOST_STEPS)
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
         together = max(1, min(TOGETHER, NUMBERS // math.prod(self.shape)))
@@ -121,7 +116,8 @@ class Surrogate:
             noise = torch.randn((together, *self.shape), generator=generator)[:count]
             x = MOST * noise.to(self.device)
             with torch.no_grad():
-                parts.append(self._solve(denoiser, x, solver, steps, generator).cpu())
+                made = self._solve(denoiser, x, solver, steps, generator).cpu()
+            parts.append(self.codec.within(made) if bounded else made)
             progress(count)
         return torch.cat(parts)
 
@@ -155,6 +151,8 @@ class Surrogate:
     def log_likelihood(self, data: xr.Dataset, seed: int = 0, levels: int = 60) -> np.ndarray:
         """log p of each trajectory, per the probability-flow ODE, in normalised units: (N,)."""
         self.codec.matches(data)
+        levels = whole_number(levels, "levels", least=10, most=MOST_STEPS)
+        seed = whole_number(seed, "seed")
         x = self.codec.encode(data, slice(None), seeded(seed, 9)).to(self.device)
         sigmas = karras(levels, LEAST, MOST).to(self.device, torch.float32)
         found: np.ndarray = log_likelihood(self.denoiser, x, sigmas).cpu().numpy()

@@ -26,6 +26,8 @@ from torch import Tensor
 from surrogate.errors import ModelError
 
 VERSION = 1
+CONFIG, WEIGHTS, CARD, CURVE = "config.json", "weights.safetensors", "card.md", "training.csv"
+FILES = (CONFIG, WEIGHTS, CARD, CURVE)  # of a model's folder
 LARGEST_CONFIG = 200_000_000  # bytes
 
 
@@ -48,6 +50,7 @@ def whole(target: Path) -> Iterator[Path]:
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
     """A folder to fill that takes the place of `target` when all went well, and vanishes if not."""
+    check_replaceable(target)
     target = Path(os.path.realpath(target))  # a link stays a link
     settle(target)
     part, old = _beside(target)
@@ -67,17 +70,42 @@ def whole_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
+def check_replaceable(target: Path) -> None:
+    """Refuse a name that is none, a file, and a folder that holds anything but a model's files."""
+    if not str(target).isprintable() or target.name in ("", ".."):
+        raise ModelError(f"{str(target)!r} is no name for a model's folder; choose another")
+    if (target.exists() or target.is_symlink()) and not target.is_dir():
+        raise ModelError(f"{str(target)!r} is a file, where a folder is needed: it is left alone")
+    others = _others(target)
+    if others:
+        raise ModelError(
+            f"{str(target)!r} is a folder with other things in it, such as {others[0]!r}: it is "
+            "left alone; choose another"
+        )
+
+
+def _others(folder: Path) -> list[str]:
+    """What is in a folder besides the files of a model."""
+    if not folder.is_dir():
+        return []
+    return sorted({each.name for each in folder.iterdir()} - set(FILES))
+
+
 def settle(target: Path) -> None:
     """Tidy up after a process that was killed while it replaced the folder.
 
     Two steps replace a folder: killed between them, it is back under its name after this.
     """
+    target = Path(os.path.realpath(target))
+    if not target.name:
+        return
     part, old = _beside(target)
     with suppress(OSError):
         if old.is_dir() and not target.exists():
             old.rename(target)
         for left in (part, old):
-            shutil.rmtree(left, ignore_errors=True)
+            if not _others(left):  # else it is no leftover of ours
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _beside(target: Path) -> tuple[Path, Path]:

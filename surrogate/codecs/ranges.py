@@ -8,6 +8,7 @@ ranges of species that follow from conservation laws: N - S - I >= 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,3 +109,38 @@ def members(relation: Relation, channels: Sequence[Variable]) -> list[Member]:
         for name, weight in relation.weights.items()
         if name in names
     ]
+
+
+def rounded_apart(
+    members: Sequence[tuple[Variable, float]],
+    raw: Sequence[Tensor],
+    whole: Sequence[Tensor],
+    excess: Tensor,
+) -> list[Tensor]:
+    """Members, with their weights, rounded so that what follows from them is in range: (B, T) all.
+
+    Several that are rounded up may leave less than nothing for the rest: then the one that was
+    rounded up the most is rounded down. `excess` is how far the dependent species is above its
+    range, or (negative) below; `raw` is NaN where a member does not vary.
+    """
+    made = list(whole)
+    for _ in made:
+        wrong, over = excess != 0, excess > 0
+        if not bool(wrong.any()):
+            break
+        step = torch.where(over, 1.0, -1.0).to(excess)  # of the sum of the members
+        gains = []
+        for (variable, weight), exact, now in zip(members, raw, made, strict=True):
+            then = now + math.copysign(1, weight) * step
+            nearer = (now - exact).abs() - (then - exact).abs()
+            able = (then >= variable.low) & (then <= variable.high) & ~exact.isnan()
+            gains.append(torch.where(able, nearer, -torch.inf))
+        best = torch.stack(gains)
+        chosen = best.argmax(0)
+        wrong = wrong & (best.amax(0) > -torch.inf)
+        for i, (_, weight) in enumerate(members):
+            change = math.copysign(1, weight) * step * (wrong & (chosen == i))
+            made[i] = made[i] + change
+            left = excess - weight * change
+            excess = torch.where(left * excess > 0, left, 0 * left)
+    return made

@@ -30,7 +30,7 @@ from surrogate.codecs import stored
 from surrogate.codecs.channels import rounded
 from surrogate.codecs.conservation import Law, Relation
 from surrogate.codecs.fitting import CHUNK, fit, values_of
-from surrogate.codecs.ranges import Ranges, members
+from surrogate.codecs.ranges import Ranges, members, rounded_apart
 from surrogate.codecs.variables import Samples, Variable, pieces, sample_number, survey
 from surrogate.errors import ModelError
 
@@ -85,6 +85,14 @@ class TimeSeriesCodec:
         """Of the channels, in their order; a word's is "weather: rain"."""
         every = [name for variable in self._encoded for name in variable.channels]
         return tuple(every[i] for i in self._free.tolist())
+
+    @property
+    def learned(self) -> str:
+        """The variables for people: "S, I, R (R from conservation)"."""
+        names = ", ".join(v.name for v in self.variables if not v.total)
+        notes = [f"{', '.join(self.restored)} from conservation"] if self.restored else []
+        notes += [f"{', '.join(self.constant)} constant"] if self.constant else []
+        return f"{names} ({'; '.join(notes)})" if notes else names
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -199,19 +207,50 @@ class TimeSeriesCodec:
         mean, scale, fixed = (each.to(x) for each in (self.mean, self.scale, self.fixed))
         every = x.new_zeros(len(x), *self.mean.shape).index_copy(1, self._free.to(x.device), x)
         z = mean + scale * every
-        values = {}
+        values, exact = {}, {}
         for variable, rows in self._rows:
             part, known = z[:, rows], fixed[rows]
             if variable.static:
                 part, known = part.mean(2, keepdim=True), known[:, :1]
             y = variable.transform.inverse(part)
+            exact[variable.name] = torch.where(known.isnan(), y, torch.nan)
             y = rounded(y) if whole and variable.kind == "integer" else y
             values[variable.name] = torch.where(known.isnan(), y, known)
         for relation in self.relations:
             total = relation.total
             sums = values[total] if isinstance(total, str) else total + 0 * every[:, :1]
-            values[relation.dependent] = relation.restore(values, sums.expand(-1, -1, x.shape[2]))
+            sums = sums.expand(-1, -1, x.shape[2])
+            found = relation.restore(values, sums)
+            if whole and self._named[relation.dependent].kind == "integer":
+                self._round_apart(relation, values, exact, found)
+                found = relation.restore(values, sums)
+            values[relation.dependent] = found
         return values
+
+    def _round_apart(
+        self,
+        relation: Relation,
+        values: dict[str, Tensor],
+        exact: Mapping[str, Tensor],
+        found: Tensor,
+    ) -> None:
+        """Round some counts the other way where `found`, which follows from them, is impossible."""
+        dependent = self._named[relation.dependent]
+        moving = list(relation.weights)
+        excess = found - found.clamp(dependent.low, dependent.high)
+        if not bool((excess != 0).any()):
+            return
+        made = rounded_apart(
+            [(self._named[name], weight) for name, weight in relation.weights.items()],
+            [exact[name] for name in moving],
+            [values[name] for name in moving],
+            excess,
+        )
+        values.update(zip(moving, made, strict=True))
+
+    @cached_property
+    def _named(self) -> dict[str, Variable]:
+        return {variable.name: variable for variable in self.variables}
 
     @torch.no_grad()
     def finish(self, x: Tensor) -> dict[str, np.ndarray]:
@@ -248,11 +287,10 @@ class TimeSeriesCodec:
         What is there already is left as it is: encoded data are.
         """
         x = self._ranges.box(x)
-        named = {variable.name: variable for variable in self.variables}
         for relation in self.relations:
             found = self._signals(x, whole=False)[relation.dependent][:, 0]
             moving = members(relation, self._channels)
-            x = self._ranges.restored(x, found, named[relation.dependent], moving)
+            x = self._ranges.restored(x, found, self._named[relation.dependent], moving)
         return x
 
     @cached_property
@@ -282,8 +320,9 @@ class TimeSeriesCodec:
             other = others[name]
             alike = other.kind == variable.kind or self._whole_total(name, other)
             if not alike or other.static != variable.static:
+                cast = "; make it whole: .astype(int)" if variable.kind == "integer" else ""
                 raise ModelError(
-                    f"{name} is {_said(other)} in the data, {_said(variable)} in the model"
+                    f"{name} is {_said(other)} in the data, {_said(variable)} in the model{cast}"
                 )
         _same_grid(self.times, signals.times)
 

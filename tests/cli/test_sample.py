@@ -75,9 +75,10 @@ def test_every_solver(trained: Path, solver: str) -> None:
     [
         (["nowhere"], "there is no model folder 'nowhere'"),
         (["-n", "0"], "--samples must be >= 1"),
-        (["-n", "99999999999999999999"], "do not fit in memory"),
-        (["--steps", "1"], "2 to 100,000 steps, not 1"),
-        (["--steps", "999999999999999999999"], "2 to 100,000 steps"),
+        (["-n", "99999999999999"], "do not fit in memory"),
+        (["-n", "99999999999999999999"], "samples must be a whole number"),
+        (["--steps", "1"], "steps must be a whole number from 2 to 100,000, not 1"),
+        (["--steps", "999999999999999999999"], "steps must be a whole number from 2 to 100,000"),
         (["--seed", "-1"], "seed must be"),
         (["--seed", "1180591620717411303424"], "seed must be"),
         (["--device", "meta"], "--device is cpu, cuda, mps"),

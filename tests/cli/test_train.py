@@ -35,7 +35,7 @@ def test_train_then_sample_by_the_console_script(small: Path) -> None:
 
     trained = script("train", *SHORT, "--json")
     assert trained.returncode == 0, trained.stderr
-    assert "300 trajectories of S, I over 30 times" in trained.stderr
+    assert "300 trajectories of S, I, R (R from conservation) over 30 times" in trained.stderr
     assert "of data from data" in trained.stderr
     assert "next: surrogate sample model" in trained.stderr
     told = json.loads(trained.stdout)

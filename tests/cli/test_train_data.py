@@ -159,7 +159,8 @@ def test_bad_trajectories(small: Path, data: xr.Dataset) -> None:
 def test_constant_channels_and_turned_arrays(small: Path, data: xr.Dataset) -> None:
     plain = data.drop_attrs(deep=False)
     plain.assign(R=0 * data.R + 3).transpose("time", "sample").to_netcdf("odd.nc")
-    assert "trajectories of S, I over 30" in run("train", "odd.nc", *SHORT).output
+    said = run("train", "odd.nc", *SHORT).output
+    assert "trajectories of S, I, R (R constant) over 30" in said
     run("sample", "-n", "4", "--steps", "3", "-q")
     with xr.open_dataset("samples.nc") as drawn:
         assert drawn.S.dims == ("time", "sample")

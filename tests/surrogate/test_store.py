@@ -149,22 +149,22 @@ def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "model"
     for content in ("one", "two"):
         with store.whole_folder(target) as part:
-            (part / "file").write_text(content)
-    assert (target / "file").read_text() == "two"
+            (part / "config.json").write_text(content)
+    assert (target / "config.json").read_text() == "two"
 
     def fail() -> None:
         with store.whole_folder(target) as part:
-            (part / "file").write_text("thr")
+            (part / "config.json").write_text("thr")
             raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
         fail()
-    assert (target / "file").read_text() == "two"
+    assert (target / "config.json").read_text() == "two"
     assert os.listdir(tmp_path) == ["model"]
     (tmp_path / "link").symlink_to("model")
     with store.whole_folder(tmp_path / "link") as part:
-        (part / "file").write_text("four")
-    assert (target / "file").read_text() == "four"
+        (part / "config.json").write_text("four")
+    assert (target / "config.json").read_text() == "four"
     assert (tmp_path / "link").is_symlink()
 
 
@@ -175,7 +175,7 @@ def test_killed_while_a_folder_is_replaced(
     """Whichever of its steps was the last, one of the two folders is there in the end."""
     target = tmp_path / "model"
     with store.whole_folder(target) as part:
-        (part / "file").write_text("old")
+        (part / "config.json").write_text("old")
     child = os.fork()
     if not child:
         done, rename = 0, Path.rename
@@ -190,11 +190,11 @@ def test_killed_while_a_folder_is_replaced(
         monkeypatch.setattr(Path, "rename", counted)
         monkeypatch.setattr(store.shutil, "rmtree", lambda *words, **more: None)
         with store.whole_folder(target) as part:
-            (part / "file").write_text("new")
+            (part / "config.json").write_text("new")
         os._exit(9)
     os.waitpid(child, 0)
     store.settle(target)
-    assert (target / "file").read_text() == ("new" if step == 3 else "old")
+    assert (target / "config.json").read_text() == ("new" if step == 3 else "old")
     assert os.listdir(tmp_path) == ["model"]
 
 
@@ -333,3 +333,33 @@ def test_versions() -> None:
     for bad in ({}, {"version": "1"}, {"version": None}, {"version": True}, {"version": 0}):
         with pytest.raises(ModelError, match=r"config\.json does not say which version"):
             store.check_version(bad, file)
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_the_folder_one_is_in_is_not_replaced(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "work"
+    inner.mkdir()
+    (inner / "thesis.txt").write_text("precious")
+    monkeypatch.chdir(inner)
+    with pytest.raises(ModelError, match="no name for a model"), store.whole_folder(Path(name)):
+        pass
+    assert (inner / "thesis.txt").read_text() == "precious"
+
+
+def test_what_is_no_model_is_not_replaced(tmp_path: Path) -> None:
+    folder, file = tmp_path / "results", tmp_path / "notes"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("precious")
+    file.write_text("precious")
+    for target, message in ((folder, "other things in it, such as 'thesis.txt'"), (file, "a file")):
+        with pytest.raises(ModelError, match=message), store.whole_folder(target):
+            pass
+    hidden = tmp_path / ".model.old"
+    hidden.mkdir()
+    (hidden / "mine.txt").write_text("precious")
+    (tmp_path / "model").mkdir()
+    store.settle(tmp_path / "model")
+    for kept in (folder / "thesis.txt", file, hidden / "mine.txt"):
+        assert kept.read_text() == "precious"

@@ -123,7 +123,7 @@ def test_a_law_that_the_data_break() -> None:
     broken = DATA.copy(deep=True)
     broken["I"][7, 3] += 1
     words = r"S \+ I \+ R is said to be conserved, but in sample 7 it is 100 at step 0 and 101 at "
-    with pytest.raises(ModelError, match=words + r"step 3; repair the data, or give laws=\[\]"):
+    with pytest.raises(ModelError, match=words + r"step 3; repair the data, or drop"):
         TimeSeriesCodec.fit(broken, chunk=4)
     with pytest.raises(ModelError, match="conserved, but in sample 7 it is 100"):
         CODEC.encode(broken, [2, 7], generator())

@@ -136,3 +136,17 @@ def test_ranges_survive_json(epidemic: tuple[xr.Dataset, TimeSeriesCodec]) -> No
     again = TimeSeriesCodec.from_config(codec.to_config())
     x = 5 * torch.randn((20, *codec.shape), generator=torch.Generator().manual_seed(0))
     assert torch.equal(again.within(x), codec.within(x))
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10**6), spread=st.floats(0.1, 5))
+def test_many_that_are_rounded_up_together(seed: int, spread: float) -> None:
+    """N - S - E - I is not negative after rounding either, nor above N."""
+    data = simulate(models.seir(), samples=100, seed=1, parameters={"N": 50})
+    codec = TimeSeriesCodec.fit(data)
+    x = spread * torch.randn((200, *codec.shape), generator=torch.Generator().manual_seed(seed))
+    made = codec.finish(codec.within(x))
+    for name in "SEIR":
+        assert made[name].min() >= 0, name
+        assert made[name].max() <= 50, name
+    assert (sum(made[name].astype(int) for name in "SEIR") == 50).all()
