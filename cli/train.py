@@ -115,6 +115,11 @@ def command(
     say = console.messages(quiet)
     make = None
     if simulated is not None:
+        tabular = {"--time": time_column, "--id": id_column, "--columns": columns, "--pool": pool}
+        tabular |= {"--window": window, "--stride": stride}
+        given = [name for name, value in tabular.items() if value is not None]
+        if given:
+            raise InputError(f"{', '.join(given)} is for tables, not for --simulate")
         source, make = _simulator(simulated, seed)
     else:
         table: dict[str, Any] = {"time": time_column, "id": id_column, "window": window}

@@ -50,11 +50,16 @@ class Checkpoints:
 
     def last(self, run: Mapping[str, Any]) -> State:
         """The state that was kept, if it is of the same run."""
-        config = store.read_json(self.folder / STATE)
-        store.check_version(config, self.folder / STATE)
+        try:
+            config = store.read_json(self.folder / STATE)
+            store.check_version(config, self.folder / STATE)
+            file = self.folder / Path(str(config.get("tensors"))).name
+            tensors = store.read_tensors(file, str(config.get("digest")))
+        except ModelError as problem:
+            raise ModelError(f"{problem}; start anew with --force") from None
         before = config.get("run")
         if not isinstance(before, dict) or not isinstance(config.get("state"), dict):
-            raise ModelError(f"{self.folder / STATE} is damaged: start anew with --force")
+            raise ModelError(f"{self.folder / STATE} is damaged; start anew with --force")
         other = [name for name in run if before.get(name) != run[name]]
         if other:
             raise ModelError(
@@ -62,10 +67,7 @@ class Checkpoints:
                 f"{', '.join(other)}); go on with what it was started with, or start anew with "
                 "--force"
             )
-        file = self.folder / Path(str(config.get("tensors"))).name
-        state = State.from_config(
-            config["state"], store.read_tensors(file, str(config.get("digest")))
-        )
+        state = State.from_config(config["state"], tensors)
         self.step = state.step
         return state
 

@@ -74,6 +74,8 @@ def preset(name: str, steps: int | None = None) -> Preset:
     if name not in PRESETS:
         raise ModelError(f"unknown preset {name!r} (have: {', '.join(PRESETS)})")
     chosen = PRESETS[name]
+    if steps is not None:
+        steps = whole_number(steps, "iterations", least=1, most=10**9)
     return chosen if steps is None else replace(chosen.with_steps(steps), epochs=None)
 
 
@@ -96,6 +98,11 @@ class Run:
         from the checkpoint, if there is one.
         """
         seed = whole_number(seed, "seed")
+        if not isinstance(data, xr.Dataset):
+            raise ModelError(
+                f"trajectories are an xarray.Dataset, not {type(data).__name__}; a table becomes "
+                "one with surrogate.tables.trajectories_from_table"
+            )
         self.data, self.seed = data, seed
         if isinstance(checkpoints, Path):
             checkpoints = Checkpoints(checkpoints)

@@ -32,6 +32,7 @@ from surrogate.training import seeded
 
 BUNDLED = Path(__file__).parent / "pretrained"
 SPREAD = ("values", "vectors")
+KIND = "time series"
 SOLVERS = {
     "ode": "DPM-Solver++, few steps",
     "heun": "Heun, two evaluations a step",
@@ -111,8 +112,8 @@ class Surrogate:
         for j, start in enumerate(range(0, samples, together)):
             count = min(together, samples - start)
             generator = seeded(seed, 8, j)
-            # a full part's noise is drawn even where fewer are kept: a sample does not change
-            # with the number asked for
+            # a full part's noise is drawn even where fewer are kept: with the ODE's solvers a
+            # sample does not change with the number asked for
             noise = torch.randn((together, *self.shape), generator=generator)[:count]
             x = MOST * noise.to(self.device)
             with torch.no_grad():
@@ -168,14 +169,14 @@ class Surrogate:
             self.digest = store.write_tensors(part / WEIGHTS, weights | spread)
             config = {
                 "version": store.VERSION,
-                "kind": "time series",
+                "kind": KIND,
                 "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
                 "weights": self.digest,
                 "network": dict(self.network),
                 "codec": self.codec.to_config(),
                 "about": self.about,
             }
-            store.write_json(part / CONFIG, config)
+            store.write_json(part / CONFIG, store.sealed(config))
             store.write_bytes(part / CARD, card(self.codec, self.about).encode())
             store.write_bytes(part / CURVE, curve(self.about.get("looks", [])).encode())
 
@@ -186,8 +187,15 @@ class Surrogate:
         store.settle(place)
         if not place.is_dir():
             raise ModelError(f"there is no model folder {str(folder)!r}; make one: surrogate train")
+        if not (place / CONFIG).exists():
+            raise ModelError(
+                f"{str(folder)!r} is no model folder: it has no {CONFIG}; make one: surrogate train"
+            )
         config = store.read_json(place / CONFIG)
         store.check_version(config, place / CONFIG)
+        store.check_seal(config, place / CONFIG)
+        if config.get("kind") != KIND:
+            raise ModelError(f"{place} holds a model of {config.get('kind')!r}, not of {KIND!r}")
         digest = str(config.get("weights"))
         tensors = store.read_tensors(place / WEIGHTS, digest)
         try:

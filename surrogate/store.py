@@ -26,6 +26,7 @@ from torch import Tensor
 from surrogate.errors import ModelError
 
 VERSION = 1
+SEAL = "seal"
 CONFIG, WEIGHTS, CARD, CURVE = "config.json", "weights.safetensors", "card.md", "training.csv"
 FILES = (CONFIG, WEIGHTS, CARD, CURVE)  # of a model's folder
 LARGEST_CONFIG = 200_000_000  # bytes
@@ -143,6 +144,22 @@ def write_tensors(target: Path, tensors: Mapping[str, Tensor]) -> str:
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with a hash of itself."""
+    return {**content, SEAL: _hash_of(content)}
+
+
+def check_seal(content: Mapping[str, Any], source: Path) -> None:
+    """Refuse content that is not what was sealed."""
+    rest = {name: value for name, value in content.items() if name != SEAL}
+    if content.get(SEAL) != _hash_of(rest):
+        raise ModelError(f"{source} was changed after it was written (its hash differs)")
+
+
+def _hash_of(content: Mapping[str, Any]) -> str:
+    return digest(json.dumps(_finite(content), sort_keys=True, allow_nan=False).encode())
 
 
 def read_json(source: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def test_a_card_says_what_was_measured(tmp_path: Path) -> None:
     for text in (
         "variables: S, I, R, at 30 times from 0 to 3.2",
         "follows from conservation: R",
-        "made from 200 trajectories; seed 0",
+        "made from 200 trajectories, 180 of them learned from; seed 0",
         "20 updates with batches of 64",
         "20 samples without conditions against 20 held-out trajectories",
         "| D(S), median over steps |",

@@ -15,6 +15,7 @@ import pytest
 
 import surrogate as sg
 from simulators import models, simulate
+from surrogate import store
 from surrogate.fitting import Preset, Run
 from surrogate.training import Settings
 
@@ -31,7 +32,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = data.assign(beta=("sample", beta), town=("sample", town))
     folder = tmp_path_factory.mktemp("damage") / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surrogate.fitting.card", lambda *words: None)
+        patch.setattr("surrogate.fitting.judge", lambda *words: None)
         Run(data, 1, TINY).fit().save(folder)
     return folder
 
@@ -39,6 +40,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def model(saved: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+def resealed(config: dict[str, Any]) -> str:
+    """As one who changes a description on purpose would write it."""
+    rest = {name: value for name, value in config.items() if name != "seal"}
+    return json.dumps(store.sealed(rest) if "seal" in config else rest)
 
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -65,14 +72,17 @@ def test_every_change_to_the_description(model: Path) -> None:
             node[path[-1]] = value
             if value is KeyError:
                 del node[path[-1]]
-            config.write_text(json.dumps(bad))
+            config.write_text(resealed(bad))
             try:
                 sg.load(model)
             except sg.ModelError:
                 found += 1
     assert found > 400
-    config.write_text(json.dumps(good))
+    config.write_text(resealed(good))
     sg.load(model)
+    config.write_text(json.dumps(good | {"about": {"seed": 3}}))
+    with pytest.raises(sg.ModelError, match="was changed after it was written"):
+        sg.load(model)
 
 
 @pytest.mark.parametrize("width", [10**9, 10**18, -1, 0, 1.5, "64", True, [64]])
@@ -80,7 +90,7 @@ def test_every_change_to_the_description(model: Path) -> None:
 def test_absurd_networks_take_no_memory(model: Path, key: str, width: object) -> None:
     config = json.loads((model / "config.json").read_text())
     config["network"][key] = width
-    (model / "config.json").write_text(json.dumps(config))
+    (model / "config.json").write_text(resealed(config))
     with pytest.raises(sg.ModelError):
         sg.load(model)
 
@@ -105,9 +115,9 @@ def test_what_is_no_file(model: Path, name: str) -> None:
             sg.load(model)
 
     place.unlink()
-    refused("there is no")
+    refused("no model folder" if name == "config.json" else "there is no")
     place.symlink_to(place.name)
-    refused("cannot read .*symbolic links")
+    refused("no model folder" if name == "config.json" else "cannot read .*symbolic links")
     place.unlink()
     place.symlink_to("/dev/zero")
     refused("is no file")
@@ -126,5 +136,5 @@ def test_folders_that_are_no_model(tmp_path: Path) -> None:
             (tmp_path / name).symlink_to(name)
         with pytest.raises(sg.ModelError, match="no model folder"):
             sg.load(tmp_path / name)
-    with pytest.raises(sg.ModelError, match=r"there is no .*config\.json"):
+    with pytest.raises(sg.ModelError, match=r"no model folder: it has no config\.json"):
         sg.load(tmp_path)

@@ -12,6 +12,7 @@ import xarray as xr
 
 import surrogate as sg
 from simulators import models, simulate
+from surrogate import store
 from surrogate.fitting import Preset, Run, preset
 from surrogate.model import Surrogate
 from surrogate.sources import Blocks, from_dataset
@@ -93,11 +94,16 @@ def test_folders_that_are_no_models(model: Surrogate, tmp_path: Path) -> None:
     refused("not JSON")
     config.write_text(json.dumps(json.loads(content) | {"version": 99}))
     refused("version 99")
-    config.write_text(json.dumps({k: v for k, v in json.loads(content).items() if k != "codec"}))
+    good = {name: value for name, value in json.loads(content).items() if name != "seal"}
+    config.write_text(json.dumps(store.sealed({k: v for k, v in good.items() if k != "codec"})))
     refused("damaged")
-    wider = json.loads(content) | {"network": {"width": 64, "depth": 1}}
-    config.write_text(json.dumps(wider))
+    config.write_text(json.dumps(store.sealed(good | {"kind": "rows"})))
+    refused("a model of 'rows'")
+    wider = good | {"network": {"width": 64, "depth": 1}}
+    config.write_text(json.dumps(store.sealed(wider)))
     refused("do not fit the network")
+    config.write_text(content.replace('"seed": 1', '"seed": 2'))
+    refused("was changed after it was written")
     sg.load(place)
 
 
