@@ -114,22 +114,18 @@ def command(
     target, folder = _places(out, resume, force)
     say = console.messages(quiet)
     make = None
+    table: dict[str, Any] = {"time": time_column, "id": id_column, "window": window}
+    table |= {
+        "stride": stride,
+        "columns": None if columns is None else [name.strip() for name in columns.split(",")],
+        "pool": pool,
+        "missing": missing,
+    }
     if simulated is not None:
-        tabular = {"--time": time_column, "--id": id_column, "--columns": columns, "--pool": pool}
-        tabular |= {"--window": window, "--stride": stride}
-        given = [name for name, value in tabular.items() if value is not None]
-        if given:
-            raise InputError(f"{', '.join(given)} is for tables, not for --simulate")
+        _only_tables(table, "--simulate makes trajectories")
         source, make = _simulator(simulated, seed)
     else:
-        table: dict[str, Any] = {"time": time_column, "id": id_column, "window": window}
-        table |= {
-            "stride": stride,
-            "columns": None if columns is None else [name.strip() for name in columns.split(",")],
-            "pool": pool,
-        }
-        path = "trajectories.nc" if data is None else data
-        source = _open(path, table | {"missing": missing}, say.print)
+        source = _open(data or "trajectories.nc", table, say.print)
 
     from surrogate import fitting, store
     from surrogate.checkpoints import Checkpoints
@@ -260,9 +256,7 @@ def _open(path: str, table: dict[str, Any], say: Callable[[str], None]) -> xr.Da
 
     found = files.open_dataset(path)
     if not isinstance(found, pd.DataFrame):
-        given = [f"--{name}" for name, value in table.items() if value not in (None, "refuse")]
-        if given:
-            raise InputError(f"{', '.join(given)} is for tables; {path!r} holds trajectories")
+        _only_tables(table, f"{path!r} holds trajectories")
         return found
 
     from surrogate.errors import ModelError
@@ -275,6 +269,13 @@ def _open(path: str, table: dict[str, Any], say: Callable[[str], None]) -> xr.Da
         raise InputError(f"{path}: {said}") from None
     say(escape(understood))
     return data
+
+
+def _only_tables(table: dict[str, Any], what: str) -> None:
+    """Refuse options of tables where there is none."""
+    given = [f"--{name}" for name, value in table.items() if value not in (None, "refuse")]
+    if given:
+        raise InputError(f"{', '.join(given)} is for tables; {what}")
 
 
 def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], xr.Dataset]]:
