@@ -125,7 +125,7 @@ def command(
         _only_tables(table, "--simulate makes trajectories")
         source, make = _simulator(simulated, seed)
     else:
-        source = _open(data or "trajectories.nc", table, say.print)
+        source = _open("trajectories.nc" if data is None else data, table, say.print)
 
     from surrogate import fitting, store
     from surrogate.checkpoints import Checkpoints

@@ -75,9 +75,14 @@ def check_replaceable(target: Path) -> None:
     """Refuse a name that is none, a file, and a folder that holds anything but a model's files."""
     if not str(target).isprintable() or target.name in ("", ".."):
         raise ModelError(f"{str(target)!r} is no name for a model's folder; choose another")
-    if (target.exists() or target.is_symlink()) and not target.is_dir():
-        raise ModelError(f"{str(target)!r} is a file, where a folder is needed: it is left alone")
-    others = _others(target)
+    try:
+        if (target.exists() or target.is_symlink()) and not target.is_dir():
+            raise ModelError(
+                f"{str(target)!r} is a file, where a folder is needed: it is left alone"
+            )
+        others = _others(target)
+    except OSError as problem:
+        raise ModelError(f"cannot write to {str(target)!r}: {problem.strerror}") from None
     if others:
         raise ModelError(
             f"{str(target)!r} is a folder with other things in it, such as {others[0]!r}: it is "

@@ -281,7 +281,8 @@ def test_models_that_cannot_be_sampled(small: Path) -> None:
         assert sorted(os.listdir()) == ["model", "trajectories.nc"]
 
     def edited(**parts: object) -> None:
-        config.write_text(json.dumps(json.loads(text) | parts))
+        whole = {name: value for name, value in json.loads(text).items() if name != "seal"}
+        config.write_text(json.dumps(store.sealed(whole | parts)))
 
     tensors.write_bytes(content[:1000])
     refused("changed, cut short or mixed up")
@@ -318,7 +319,7 @@ def test_models_that_cannot_be_sampled(small: Path) -> None:
         (("train", "--window", "5"), "is for tables"),
         (("train", "--device", "toaster"), "toaster"),
         (("train", "--threads", "0"), "--threads"),
-        (("train", "--iterations", "0"), "steps must be >= 1"),
+        (("train", "--iterations", "0"), "iterations must be a whole number from 1"),
         (("train", "--seed", "-1"), "seed must be a whole number from 0"),
         (("train", "--seed", str(2**70)), "seed must be a whole number from 0"),
         (("sample", "nowhere"), "surrogate train"),
