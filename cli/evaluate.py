@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -12,19 +13,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli import console, files, options
+from cli import console, files, options, tables
 
 if TYPE_CHECKING:
     from surrogate.evaluation import Evaluation
+    from surrogate.labels import Data
 
 
 @click.command()
 @click.argument("data", default="samples.nc")
 @click.option("--against", metavar="DATA", required=True, help="The reference: of the same kind.")
+@tables.options
 @options.seed
 @options.as_json
 @options.quiet
-def command(data: str, against: str, seed: int, as_json: bool, quiet: bool) -> None:
+def command(
+    data: str, against: str, table: dict[str, Any], seed: int, as_json: bool, quiet: bool
+) -> None:
     """Measure how far DATA (trajectories or a table) is from reference data.
 
     Each distance stands beside its noise floor: what it is between two samples of the reference's
@@ -33,12 +38,15 @@ def command(data: str, against: str, seed: int, as_json: bool, quiet: bool) -> N
     \b
     surrogate evaluate samples.nc --against trajectories.nc
     surrogate evaluate samples.csv --against wine.csv
+    surrogate evaluate samples.nc --against runs.csv --id run --time day
     """
-    source, reference = files.open_dataset(data), files.open_dataset(against)
+    say = console.messages(quiet)
+    if not any(files.is_table(path) for path in (data, against)):
+        tables.refuse(table, "these are trajectories")
+    source, reference = (_opened(path, table, say.print) for path in (data, against))
 
     from surrogate.evaluation import evaluate
 
-    say = console.messages(quiet)
     with say.status("measuring"):
         found = evaluate(source, reference, seed=seed)
     if as_json:
@@ -46,6 +54,13 @@ def command(data: str, against: str, seed: int, as_json: bool, quiet: bool) -> N
     else:
         _show(found)
     say.print(f"{found.samples:,} samples against {found.reference:,}")
+
+
+def _opened(path: str, table: dict[str, Any], say: Callable[[str], None]) -> Data:
+    """A table stays one, unless it is said how it holds trajectories."""
+    if tables.given(table) and files.is_table(path):
+        return tables.open_trajectories(path, table, say)
+    return files.open_dataset(path)
 
 
 def _show(found: Evaluation) -> None:

@@ -28,11 +28,16 @@ CACHE = 16_000_000  # bytes of a variable that are kept after they were read fro
 LONGEST = 1_000_000  # characters in a file of rules, or in the header of a table
 
 
+def is_table(path: str) -> bool:
+    """Whether a file holds a table, by its name."""
+    return path.lower().endswith((*TABLES, ".csv.gz"))
+
+
 def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
     """Trajectories (netCDF, Zarr) or a table (CSV, Parquet), by the ending of the name."""
     place = _place(path)
     name = place.name.lower()
-    if not name.endswith((*TABLES, ".csv.gz")):
+    if not is_table(path):
         if place.is_file() and place.suffix.lower() not in GRIDS:
             raise InputError(
                 f"cannot read {path!r}: trajectories end in .nc or .zarr, tables in .csv, .csv.gz, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import signal
 import tempfile
@@ -19,7 +18,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, files, options
+from cli import console, options, tables
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 FIRST = 20_000  # simulated trajectories that the codec and the card see
 TELL = 20.0  # seconds between lines where nobody watches a bar
-_PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
 
 
 @click.command()
@@ -47,19 +45,7 @@ _PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
     help="Two minutes, ten, or half an hour on two cores.",
 )
 @click.option("--iterations", type=int, help="Updates of the weights [default: the preset's].")
-@click.option("--time", "time_column", metavar="COLUMN", help="Of a table: the time.")
-@click.option("--id", "id_column", metavar="COLUMN", help="Of a long table: which run.")
-@click.option("--columns", metavar="A,B", help="Of a table: what to learn [default: the rest].")
-@click.option("--window", type=int, help="Cut one long series into windows of so many steps.")
-@click.option("--stride", type=int, help="Steps from one window to the next [default: --window].")
-@click.option("--pool", metavar="NAME", help="The columns are runs of one variable of that name.")
-@click.option(
-    "--missing",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="Of a table: what to do about runs or windows with missing values.",
-)
+@tables.options
 @click.option(
     "--transform",
     "transformed",
@@ -80,13 +66,7 @@ def command(
     simulated: str | None,
     preset_name: str,
     iterations: int | None,
-    time_column: str | None,
-    id_column: str | None,
-    columns: str | None,
-    window: int | None,
-    stride: int | None,
-    pool: str | None,
-    missing: str,
+    table: dict[str, Any],
     transformed: tuple[str, ...],
     seed: int,
     out: str,
@@ -114,18 +94,12 @@ def command(
     target, folder = _places(out, resume, force)
     say = console.messages(quiet)
     make = None
-    table: dict[str, Any] = {"time": time_column, "id": id_column, "window": window}
-    table |= {
-        "stride": stride,
-        "columns": None if columns is None else [name.strip() for name in columns.split(",")],
-        "pool": pool,
-        "missing": missing,
-    }
     if simulated is not None:
-        _only_tables(table, "--simulate makes trajectories")
+        tables.refuse(table, "--simulate makes trajectories")
         source, make = _simulator(simulated, seed)
     else:
-        source = _open("trajectories.nc" if data is None else data, table, say.print)
+        path = "trajectories.nc" if data is None else data
+        source = tables.open_trajectories(path, table, say.print)
 
     from surrogate import fitting, store
     from surrogate.checkpoints import Checkpoints
@@ -248,34 +222,6 @@ def _words() -> list[str]:
 
 
 # --- what from ------------------------------------------------------------------------------------
-
-
-def _open(path: str, table: dict[str, Any], say: Callable[[str], None]) -> xr.Dataset:
-    """Trajectories from a file; a table is turned into them, and what was understood is said."""
-    import pandas as pd
-
-    found = files.open_dataset(path)
-    if not isinstance(found, pd.DataFrame):
-        _only_tables(table, f"{path!r} holds trajectories")
-        return found
-
-    from surrogate.errors import ModelError
-    from surrogate.tables import trajectories_from_table
-
-    try:
-        data, understood = trajectories_from_table(found, **table)
-    except ModelError as problem:  # in the words of this command
-        said = _PYTHON.sub(r"(--\1 \3)", str(problem))
-        raise InputError(f"{path}: {said}") from None
-    say(escape(understood))
-    return data
-
-
-def _only_tables(table: dict[str, Any], what: str) -> None:
-    """Refuse options of tables where there is none."""
-    given = [f"--{name}" for name, value in table.items() if value not in (None, "refuse")]
-    if given:
-        raise InputError(f"{', '.join(given)} is for tables; {what}")
 
 
 def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], xr.Dataset]]:

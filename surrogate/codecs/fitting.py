@@ -143,6 +143,9 @@ def _with_ends(variable: Variable, edges: Edges, signals: Layout) -> Variable:
     if signal is not None:
         low = signal.low if math.isfinite(signal.low) else low
         high = signal.high if math.isfinite(signal.high) else high
+    # what is never negative, or a share, is so for a reason
+    low = 0.0 if low == -math.inf and edges.low >= 0 else low
+    high = 1.0 if high == math.inf and edges.low >= 0 and edges.high <= 1 else high
     return replace(variable, low=min(low, edges.low), high=max(high, edges.high))
 
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from cli import evaluate as command
 from cli.main import main
+from simulators import models, simulate
 from surrogate.errors import TrainingError
 from surrogate.evaluation import evaluate
 
@@ -189,3 +190,18 @@ def test_a_run_that_had_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command.files, "open_dataset", breaks)
     done = CliRunner().invoke(main, ["evaluate", "a.nc", "--against", "a.nc"])
     assert isinstance(done.exception, RuntimeError)
+
+
+def test_a_table_that_holds_trajectories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = simulate(models.esirs(), samples=40, seed=1)[["S", "I"]].drop_attrs()
+    data.to_netcdf("samples.nc")
+    data.to_dataframe().reset_index().to_csv("runs.csv", index=False)
+    words = ["evaluate", "samples.nc", "--against", "runs.csv"]
+    done = CliRunner().invoke(main, [*words, "--id", "sample", "--time", "time"])
+    assert done.exit_code == 0, done.output
+    assert "40 runs" in done.stderr
+    assert "D(S), median" in done.stdout
+    done = CliRunner().invoke(main, [*words[:2], "--against", "samples.nc", "--id", "sample"])
+    assert done.exit_code == 2
+    assert "--id is for tables" in done.stderr

@@ -150,3 +150,18 @@ def test_many_that_are_rounded_up_together(seed: int, spread: float) -> None:
         assert made[name].min() >= 0, name
         assert made[name].max() <= 50, name
     assert (sum(made[name].astype(int) for name in "SEIR") == 50).all()
+
+
+def test_what_is_never_negative() -> None:
+    rng = random()
+    data = series(
+        price=rng.gamma(2, 1, (500, 3)),
+        share=rng.uniform(0.001, 0.999, (500, 3)),
+        change=rng.normal(size=(500, 3)),
+    )
+    found = {v.name: (v.low, v.high) for v in TimeSeriesCodec.fit(data).variables}
+    assert found == {
+        "price": (0, math.inf),
+        "share": (0, 1),
+        "change": (-math.inf, math.inf),
+    }
