@@ -107,7 +107,12 @@ class Run:
         if isinstance(checkpoints, Path):
             checkpoints = Checkpoints(checkpoints)
         self.checkpoints = checkpoints
-        count = data.sizes.get("sample", 0)
+        if not {"sample", "time"} <= set(data.sizes):
+            raise ModelError(
+                "trajectories have the dimensions (sample, time); these have "
+                f"({', '.join(str(name) for name in data.sizes)}): rename them"
+            )
+        count = data.sizes["sample"]
         if count < FEWEST:
             raise ModelError(
                 f"{count} trajectories are too few to learn from; give {FEWEST} or more"

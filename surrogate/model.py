@@ -184,7 +184,8 @@ class Surrogate:
     def load(cls, folder: str | Path) -> Surrogate:
         """The model in a folder; ModelError says what is wrong with it."""
         place = Path(folder)
-        store.settle(place)
+        if not place.is_dir():  # it may have been about to be replaced
+            store.settle(place)
         if not place.is_dir():
             raise ModelError(f"there is no model folder {str(folder)!r}; make one: surrogate train")
         if not (place / CONFIG).exists():

@@ -160,7 +160,7 @@ def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
 
 def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, str]:
     """Every run a sample; they share one grid, which most of them have."""
-    grids = [tuple(run.times.tolist()) for run in runs]
+    grids = _without_rounding([run.times for run in runs])
     common = max(dict.fromkeys(grids), key=grids.count)
     if len(common) < 2:
         raise ModelError("every run has a single step; a trajectory needs two or more")
@@ -185,6 +185,17 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, 
     coords = {"run": np.array([run.name for run in kept], dtype=object)}
     note = f" of {len(common)} steps" + (f", {dropped} dropped for gaps" if dropped else "")
     return Made(values, np.array(common), clock.attrs, coords, _whole(kept)), note
+
+
+def _without_rounding(times: Sequence[np.ndarray]) -> list[tuple[float, ...]]:
+    """Grids that differ by less than a millionth of a step are the same: 0.1 * 3 is 0.3."""
+    every = np.unique(np.concatenate(times))
+    steps = np.diff(every)
+    gaps = [np.diff(each) for each in times if len(each) > 1]
+    usual = float(np.median(np.concatenate(gaps))) if gaps else 1.0
+    starts = np.concatenate([[True], steps > 1e-6 * usual])
+    shared = every[starts][np.cumsum(starts) - 1]
+    return [tuple(shared[np.searchsorted(every, each)].tolist()) for each in times]
 
 
 def _other_grid(

@@ -312,3 +312,16 @@ def test_measles_in_seven_cities(tmp_path: Path) -> None:
     apart, said = trajectories_from_table(table, window=52, stride=4, missing="drop")
     assert list(apart.data_vars) == list(table.columns[1:])
     assert apart.sizes["sample"] == 456
+
+
+def test_times_that_differ_by_rounding_are_the_same() -> None:
+    frame = pd.DataFrame(
+        {
+            "run": ["a"] * 4 + ["b"] * 4,
+            "t": [0.0, 0.1, 0.2, 0.3, 0.0, 0.1, 0.1 + 0.1, 0.1 * 3],
+            "x": np.arange(8.0),
+        }
+    )
+    data, said = trajectories_from_table(frame, time="t", id="run")
+    assert dict(data.sizes) == {"sample": 2, "time": 4}
+    assert "2 runs" in said
