@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,32 +90,45 @@ class Histogram(Measure):
     """D = ½ Σ|p - q| at each step; bin k of step t begins at low[t] + k width[t].
 
     One more bin on either side takes what lies beyond: a few wild samples do not make all bins
-    wide, and so D small.
+    wide, and so D small. Steps in `edges` have bins of their own, between those numbers.
     """
 
     low: Array
     width: Array
     bins: int
     whole: bool = False
+    edges: Mapping[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, x: Array, y: Array, *, whole: bool) -> Histogram:
         """Bins for samples (n, T) by a reference (m, T): unit bins for whole numbers, after
         rounding; for real ones ⌊√n⌋ equal bins over the reference's range, n being the smaller.
 
-        Whole numbers that need more unit bins than there are samples in all have ⌊√n⌋ as well.
+        Whole numbers that need more unit bins than there are samples in all have ⌊√n⌋ as well. A
+        tail so long that one bin of ⌊√n⌋ holds half of the reference has bins of equal shares.
         """
         low, high = y.min(0).astype(np.float64), y.max(0).astype(np.float64)
         count = math.isqrt(min(len(x), len(y)))
         if not whole:
             width = (high - low) / count
             least = 4 * np.spacing(np.abs(low))  # of a constant: what differs lies beyond
-            return cls(low, np.maximum(width, least), count)
+            return cls(low, np.maximum(width, least), count)._by_shares(y)
         low, high = np.rint(low), np.rint(high)
         unit = int((high - low).max(initial=0)) + 1
         if unit <= len(x) + len(y):
             return cls(low, np.ones_like(low), unit, whole)
-        return cls(low, np.ceil((high - low + 1) / count), count, whole)
+        return cls(low, np.ceil((high - low + 1) / count), count, whole)._by_shares(y)
+
+    def _by_shares(self, y: Array) -> Histogram:
+        """The same, with bins of equal shares of y (m, T) where one would hold half of it."""
+        fullest = self.sums(y, np.ones(len(y))).max(1) / len(y)
+        edges = {}
+        for step in np.flatnonzero(fullest > 0.5).tolist():
+            cuts = np.quantile(y[:, step], np.linspace(0, 1, self.bins + 1)[1:-1])
+            cuts = np.unique(np.rint(cuts) + 0.5 if self.whole else cuts)
+            if len(cuts) > 1:  # else it is a constant, but for a few
+                edges[step] = cuts
+        return replace(self, edges=edges)
 
     def sums(self, x: Array, weights: Array) -> Array:
         """The weight in each bin: (T, bins + 2)."""
@@ -124,6 +138,8 @@ class Histogram(Measure):
         if not self.whole:  # the last bin is closed
             codes[(place >= self.bins) & (place <= self.bins * (1 + 1e-9))] = self.bins
         np.minimum(codes, self.bins + 1, out=codes)
+        for step, cuts in self.edges.items():
+            codes[:, step] = np.searchsorted(cuts, values[:, step], side="right")
         steps = codes.shape[1]
         codes += (self.bins + 2) * np.arange(steps)
         each = np.repeat(weights, steps)

@@ -18,6 +18,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from constraints import Formula
 from surrogate import store
 from surrogate.card import card, curve
 from surrogate.codecs import TimeSeriesCodec
@@ -140,8 +141,18 @@ class Surrogate:
             return reverse_sde(denoiser, x, levels, self.covariance, generator)
         return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
 
-    def sample(self, samples: int, seed: int = 0, **settings: Any) -> xr.Dataset:
-        """Trajectories as the training data have them; settings as in `draw`."""
+    def sample(
+        self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
+    ) -> xr.Dataset:
+        """Trajectories as the training data have them; settings as in `draw`.
+
+        With `where` they are those of a scenario, labelled; settings are then those of
+        `surrogate.guidance.sampler.Settings`, and `attrs` carry how it went.
+        """
+        if where is not None:
+            from surrogate.guidance import sampler  # which needs models itself
+
+            return sampler.sample(self, samples, where, seed, sampler.Settings(**settings))
         made = self.codec.to_dataset(self.draw(samples, seed, **settings))
         return made.assign_attrs(
             surrogate_seed=seed,

@@ -19,6 +19,7 @@ from surrogate.codecs.channels import REACH
 from surrogate.codecs.conservation import Relation
 from surrogate.codecs.variables import NUMBERS, Variable
 
+SLACK = 1e-6  # by which the box is smaller, so that single precision stays in it
 FAR = 1e6  # deviations from the mean, where a range has no end
 
 
@@ -57,6 +58,7 @@ class Ranges:
             y = mean.new_tensor([ends(v)[side] for v in variables])
             z = torch.stack([v.transform.forward(at) for v, at in zip(variables, y, strict=True)])
             x = (z[:, None] - mean) / scale
+            x = x + (SLACK, -SLACK)[side] * (1 + x.abs())
             sides.append(torch.where(x.isfinite(), x, far))
         return cls(mean, scale, *sides)
 

@@ -342,3 +342,14 @@ def test_standardising_pools_both_sides_and_drops_what_is_constant() -> None:
     assert both.shape == (4, 1)
     assert both.mean() == pytest.approx(0)
     assert both.std() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_long_tails_have_bins_of_equal_shares(whole: bool) -> None:
+    """Most of the law is where equal bins have a single one."""
+    random = np.random.default_rng(0)
+    x, y = (np.exp(random.normal(3, 2.5, (500, 2))) for _ in range(2))
+    x, y = (np.rint(each) if whole else each for each in (x, y))
+    assert d.histogram_distance(x, y, whole=whole).max() < 0.2
+    shifted = np.where(x < np.median(x), 3.0, x)
+    assert d.histogram_distance(shifted, y, whole=whole).min() > 0.35

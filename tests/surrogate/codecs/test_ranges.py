@@ -165,3 +165,13 @@ def test_what_is_never_negative() -> None:
         "share": (0, 1),
         "change": (-math.inf, math.inf),
     }
+
+
+def test_large_counts_in_single_precision() -> None:
+    n = 1_000_000
+    counts = random().integers(0, n + 1, (400, 3))
+    counts[:30], counts[30:60] = 0, n
+    codec = TimeSeriesCodec.fit(series(n=counts))
+    far = torch.full((1, *codec.shape), 1e4)
+    ends = [codec.finish(codec.within(sign * far))["n"] for sign in (-1, 1)]
+    assert [int(ends[0].min()), int(ends[1].max())] == [0, n]
