@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 from rich.markup import escape
 
 from cli import console, files, options
 from simulators.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from constraints import Formula
+    from surrogate.guidance.sampler import Settings
+    from surrogate.model import Surrogate
 
 TRAINED = "model"
 DEFAULT = "esirs"
@@ -20,17 +30,42 @@ DEFAULT = "esirs"
 @click.command()
 @click.argument("model", required=False)
 @options.samples
-@options.seed
+@options.where
+@options.bridge
+@options.end
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "twisted", "rejection"]),
+    default="auto",
+    show_default=True,
+    help="With a scenario: particles that are guided to it (twisted), or draws of which those "
+    "that meet it are kept.",
+)
+@click.option("--particles", type=int, help="Of the method twisted [default: twice --samples].")
+@click.option(
+    "--hardness",
+    type=float,
+    help="Take rules softly: a >= b counts as logsigmoid(HARDNESS (a - b)) [default: hard].",
+)
+@click.option(
+    "--no-consistency",
+    "consistency",
+    flag_value=False,
+    default=True,
+    help="Leave out what every trajectory of the network obeys.",
+)
+@click.option("--weighted", is_flag=True, help="Keep samples with their weights (log_weight).")
 @click.option(
     "--solver",
     type=click.Choice(["ode", "heun", "sde", "predictor-corrector"]),
     default="ode",
     show_default=True,
-    help="How noise becomes a trajectory: few steps (ode, heun, sde), or many as in the paper.",
+    help="Without a scenario: how noise becomes a trajectory; few steps, or many as in the paper.",
 )
 @click.option(
     "--steps", type=int, help="Noise levels on the way.  [default: 40; 1000 as in the paper]"
 )
+@options.seed
 @options.out("samples.nc", "Output file: .nc or .zarr.")
 @options.force
 @options.threads
@@ -40,19 +75,27 @@ DEFAULT = "esirs"
 def command(
     model: str | None,
     samples: int,
-    seed: int,
+    where: tuple[str, ...],
+    bridge: tuple[str, ...],
     solver: str,
-    steps: int | None,
+    seed: int,
     out: str,
     force: bool,
     threads: int | None,
     device: str,
     as_json: bool,
     quiet: bool,
+    **asked: Any,
 ) -> None:
     """Draw trajectories from MODEL: a folder that `surrogate train` made, or a bundled model.
 
-    Without MODEL it is the folder model/ if there is one, else the bundled model esirs.
+    Without MODEL it is the folder model/ if there is one, else the bundled model esirs. With
+    --bridge and --where they are trajectories of that scenario, which all of them meet, and the
+    scenario's probability is told.
+
+    \b
+    surrogate sample --bridge S0=95,I0=5,S25=30
+    surrogate sample --where "forall t: I(t) <= 20" -o capped.nc
     """
     from simulators.storage import SUFFIXES, check_target
 
@@ -69,17 +112,30 @@ def command(
     if samples < 1:
         raise InputError(f"--samples must be >= 1, not {samples}")
     start = time.perf_counter()
-    with console.bar(say, "sampling", samples) as advance:
-        draws = found.sample(samples, seed, solver=solver, steps=steps, progress=advance)
+    if where or bridge:
+        from surrogate.guidance.sampler import Settings
+
+        rules = options.formulas(where, bridge, found.codec.layout())
+        draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
+    else:
+        with console.bar(say, "sampling", samples) as advance:
+            draws = found.sample(
+                samples, seed, solver=solver, steps=asked["steps"], progress=advance
+            )
     seconds = time.perf_counter() - start
     files.write_dataset(draws, target)
-    names = escape(", ".join(map(str, draws.data_vars)))
-    say.print(f"[bold]{escape(str(target))}[/bold]  {samples:,} trajectories of {names}")
-    say.print(f"sampled in {seconds:.1f} s ({samples / seconds:,.0f} a second)")
+    names = escape(", ".join(found.codec.layout().names))
+    count = draws.sizes["sample"]
+    say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories of {names}")
+    summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
+    if where or bridge:
+        summary |= _told(draws, say)
+    else:
+        summary |= {"solver": solver}
+    say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
     say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
     if as_json:
-        summary = {"path": str(target), "model": what, "samples": samples, "seed": seed}
-        click.echo(json.dumps(summary | {"solver": solver, "seconds": seconds}))
+        click.echo(json.dumps(summary | {"seconds": seconds}))
 
 
 def chosen(model: str | None) -> tuple[Path, str]:
@@ -92,3 +148,60 @@ def chosen(model: str | None) -> tuple[Path, str]:
     if not Path(name).exists() and name in bundled():
         return bundled()[name], f"{name}, which comes with the package"
     return Path(name), name
+
+
+# --- with a scenario ------------------------------------------------------------------------------
+
+
+def _conditional(
+    model: Surrogate,
+    samples: int,
+    rules: dict[str, Formula],
+    seed: int,
+    settings: Settings,
+    say: Console,
+) -> xr.Dataset:
+    from surrogate.guidance.sampler import sample
+
+    done = 0
+    with console.bar(say, "sampling", 100) as advance:
+
+        def progress(share: float) -> None:
+            nonlocal done
+            step = round(100 * share) - done
+            if step > 0:
+                advance(step)
+                done += step
+
+        def tell(text: str) -> None:
+            nonlocal done
+            say.print(escape(text))
+            done = 0
+
+        return sample(model, samples, rules, seed, settings, tell, progress)
+
+
+def _told(draws: xr.Dataset, say: Console) -> dict[str, Any]:
+    """What is known of conditional samples, for people and for programs."""
+    found: dict[str, Any] = json.loads(draws.attrs["surrogate_diagnostics"])
+    met = float(draws.satisfied.mean())
+    log_p, error = found["log_probability"], found["log_probability_error"]
+    say.print(f"scenario and rules met by {met:.1%} of the samples")
+    sure = "" if error is None else f" (log {log_p:.3f} ± {error:.3f})"
+    say.print(f"probability {math.exp(log_p):.3g}{sure}")
+    say.print(
+        f"effective samples {found['effective']:,.0f} of {found['samples']:,}; at worst "
+        f"{found['least_effective']:.0%} of {found['particles']:,} particles carried the weight; "
+        f"{found['ancestors']:,} ancestors"
+    )
+    say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
+    for warning in found["warnings"]:
+        say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
+    return {"satisfied": met, "diagnostics": found}
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{seconds:,.1f} seconds"

@@ -1,0 +1,89 @@
+"""What is known of the clean point at a noise level, given equations and a formula.
+
+At noise σ the clean point is x_0 ~ N(D, C_σ) about its denoised estimate. Equations A x_0 = b, each
+known up to a variance R (that of a number that is rounded to b), condition it exactly,
+
+S = A C_σ Aᵀ + R,  K = C_σ Aᵀ S⁻¹,  D' = D + K (b - A D),  C' = C_σ - K A C_σ,
+
+with the probability of each interval, and a Gaussian's word on how they go together. The rest of
+the formula has the log-probability ψ(D') of `Program.belief`, and tilting N(D', C') by it moves its
+mean by C'∇ψ. C_σ is never formed: it acts through the eigenvectors of the data's covariance, and
+equations are few.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from surrogate.guidance import truncated
+from surrogate.guidance.scenario import Scenario
+
+LEAST_LOG = -1e4  # log-probabilities below it are all as bad
+
+
+class Belief:
+    """The Gaussian belief of a scenario at one noise level; points are flat, (B, D), float64."""
+
+    def __init__(self, scenario: Scenario, sigma: Tensor, about: Tensor) -> None:
+        """`about` (D,): where formulas are linear if the codec is not."""
+        self.scenario = scenario
+        self.covariance = scenario.model.covariance
+        self.values = self.covariance.posterior(sigma)  # eigenvalues of C_σ
+        self.equations = scenario.equations_about(about)
+        rows = self.equations.rows
+        self.loaded = self.covariance.apply(self.values, rows)  # A C_σ, (k, D)
+        self.joint = self.loaded @ rows.mT  # of A x_0, (k, k)
+        middle = (self.equations.high - self.equations.low) ** 2 / 12
+        self.factor = torch.linalg.cholesky(self.joint + torch.diag(middle))
+        self.gain = torch.cholesky_solve(self.loaded, self.factor).mT  # K, (D, k)
+        self.spread = scenario.spread(self, about) if scenario.rest is not None else None
+
+    def condition(self, mean: Tensor) -> tuple[Tensor, Tensor]:
+        """D' (B, D), and the log-probability of the equations (B,)."""
+        low, high = self.equations.low, self.equations.high
+        at = mean @ self.equations.rows.mT
+        missing = (low + high) / 2 - at
+        # how the equations go together, as a Gaussian has it: the joint density over single ones
+        white = torch.linalg.solve_triangular(self.factor, missing.mT, upper=False)
+        single = self.factor.square().sum(1).sqrt()
+        together = single.log().sum() - self.factor.diagonal().log().sum()
+        together = together + 0.5 * ((missing / single).square().sum(1) - white.square().sum(0))
+        # and each by itself: the probability of its interval
+        deviation = self.joint.diagonal().clamp_min(1e-18).sqrt()
+        alone = truncated.interval((low - at) / deviation, (high - at) / deviation).sum(1)
+        log_probability = (together + alone).clamp_min(LEAST_LOG)
+        return mean + missing @ self.gain.mT, log_probability
+
+    def tilt(self, mean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """ψ of the scenario (B,), the mean of the tilted belief and ∇ψ of the rest (B, D)."""
+        conditioned, log_probability = self.condition(mean)
+        if self.scenario.rest is None:
+            return log_probability, conditioned, torch.zeros_like(mean)
+        value, slope = self.rest(conditioned, self.spread)
+        return log_probability + value, conditioned + self.narrowed(slope), slope
+
+    def rest(self, mean: Tensor, spread: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The log-probability of the rest of the formula (B,) and its gradient (B, D)."""
+        scenario = self.scenario
+        assert scenario.rest is not None
+        assert spread is not None
+        with torch.enable_grad():
+            x = mean.detach().requires_grad_()
+            value = scenario.rest.belief(scenario.flat(x), spread, scenario.semantics)
+            value = value.clamp_min(LEAST_LOG)
+            (slope,) = torch.autograd.grad(value.sum(), x)
+        return value.detach(), torch.nan_to_num(slope, 0.0, 0.0, 0.0)
+
+    def exact_factor(self) -> Tensor:
+        """The Cholesky factor of A C_σ Aᵀ, (k, k); equations that repeat one another have a hair
+        of room.
+        """
+        room = 1e-9 * self.joint.diagonal().clamp_min(1e-12)
+        factor: Tensor = torch.linalg.cholesky(self.joint + torch.diag(room))
+        return factor
+
+    def narrowed(self, x: Tensor) -> Tensor:
+        """C' x for each x (B, D)."""
+        wide = self.covariance.apply(self.values, x)
+        return wide - (x @ self.loaded.mT) @ self.gain.mT

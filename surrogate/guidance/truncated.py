@@ -1,0 +1,80 @@
+"""Gaussian vectors in a box, by the GHK simulator (Geweke, Hajivassiliou and Keane).
+
+u ~ N(μ, S) with S = LLᵀ is u = μ + L e: each e_i is drawn from a standard normal cut to what keeps
+u_i in its interval, given those before it. The product of the intervals' probabilities is the
+weight that makes such draws right.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Generator, Tensor
+
+TINY = 1e-300
+
+
+def interval(low: Tensor, high: Tensor) -> Tensor:
+    """log P(low <= z <= high) of a standard normal, accurate in the tails."""
+    flip = low > 0
+    a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
+    upper: Tensor = torch.special.log_ndtr(b)
+    lower: Tensor = torch.special.log_ndtr(a)
+    return upper + torch.log1p(-torch.exp(lower - upper).clamp_max(1 - 1e-16))
+
+
+def standard(low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
+    """Standard normal draws in [low, high], by inversion of `uniform`."""
+    flip = low > 0
+    a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
+    share = torch.special.ndtr(a)
+    share = share + uniform * (torch.special.ndtr(b) - share)
+    # far in the tail the share is 0: there the end of the interval is as good
+    z = torch.where(share > TINY, torch.special.ndtri(share.clamp(TINY, 1 - 1e-16)), b)
+    z = torch.maximum(torch.minimum(z, b), a)
+    return torch.where(flip, -z, z)
+
+
+def box(
+    mean: Tensor, factor: Tensor, low: Tensor, high: Tensor, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """Draws u (B, k) in the box and their log-weights (B,): mean (B, k), factor L (k, k)."""
+    made = torch.zeros_like(mean)
+    weight = mean.new_zeros(len(mean))
+    noise = torch.zeros_like(mean)
+    for i in range(mean.shape[1]):
+        a, b, centre = _ends(mean, factor, low, high, noise, i)
+        weight = weight + interval(a, b)
+        uniform = torch.rand(len(mean), generator=generator, dtype=mean.dtype).to(mean.device)
+        noise[:, i] = standard(a, b, uniform)
+        made[:, i] = centre + factor[i, i] * noise[:, i]
+    return made, weight
+
+
+def weight_of(u: Tensor, mean: Tensor, factor: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The log-weights (B,) that `box` would give to draws u (B, k)."""
+    weight = mean.new_zeros(len(mean))
+    noise = torch.zeros_like(mean)
+    for i in range(mean.shape[1]):
+        a, b, centre = _ends(mean, factor, low, high, noise, i)
+        weight = weight + interval(a, b)
+        noise[:, i] = (u[:, i] - centre) / factor[i, i]
+    return weight
+
+
+def _ends(
+    mean: Tensor, factor: Tensor, low: Tensor, high: Tensor, noise: Tensor, i: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    centre = mean[:, i] + noise[:, :i] @ factor[i, :i]
+    return (low[i] - centre) / factor[i, i], (high[i] - centre) / factor[i, i], centre
+
+
+def shrunk(low: Tensor, high: Tensor, share: float = 1e-3) -> tuple[Tensor, Tensor]:
+    """A box a little smaller, so that rounding survives single precision."""
+    room = share * (high - low)
+    return low + room, high - room
+
+
+def log_mean(log_weights: Tensor) -> float:
+    return float(torch.logsumexp(log_weights, 0)) - math.log(len(log_weights))
