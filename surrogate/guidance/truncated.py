@@ -28,12 +28,21 @@ def standard(low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
     """Standard normal draws in [low, high], by inversion of `uniform`."""
     flip = low > 0
     a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
-    share = torch.special.ndtr(a)
-    share = share + uniform * (torch.special.ndtr(b) - share)
-    # far in the tail the share is 0: there the end of the interval is as good
-    z = torch.where(share > TINY, torch.special.ndtri(share.clamp(TINY, 1 - 1e-16)), b)
+    share = uniform.clamp(TINY, 1).log() + interval(a, b)
+    z = quantile(torch.logaddexp(torch.special.log_ndtr(a), share))
     z = torch.maximum(torch.minimum(z, b), a)
     return torch.where(flip, -z, z)
+
+
+def quantile(log_share: Tensor) -> Tensor:
+    """z with log P(n <= z) = log_share, accurate in the lower tail too."""
+    centre: Tensor = torch.special.ndtri(log_share.exp().clamp(1e-15, 1 - 1e-16))
+    tail = -torch.sqrt(-2 * log_share.clamp_max(-1.0))
+    for _ in range(6):  # Newton's method on the logarithm, which is nearly a parabola there
+        value: Tensor = torch.special.log_ndtr(tail)
+        slope = torch.exp(-0.5 * tail**2 - 0.5 * math.log(2 * math.pi) - value)
+        tail = tail - (value - log_share) / slope
+    return torch.where(log_share > math.log(1e-12), centre, tail)
 
 
 def box(
