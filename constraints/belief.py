@@ -4,9 +4,10 @@ A sampler that only knows its clean point up to a Gaussian should not ask what a
 at the mean; it should average. Each atom is averaged exactly over the variance aᵀCa of its sum
 y = a·x (`averages`; sums that are not linear are linearised at the mean), and connectives combine
 the averages as before. Quantifiers need care: the steps of a trajectory are correlated, and the
-sum of their log-probabilities is far below the log-probability of them all. `forall` is the power
-mean -(Σ (-ℓ)^q)^(1/q), with q = 1/√(1 - r), at most 4, where r is the root mean square
-correlation of the atoms' noise; `exists` is its dual. Uncorrelated atoms are summed (q = 1), a
+sum of their log-probabilities is far below the log-probability of them all. A hard atom at steps
+that form a Markov chain is followed along it (`chains`). Otherwise `forall` is the power mean
+-(Σ (-ℓ)^q)^(1/q), with q = 1/√(1 - r), at most 4, where r is the root mean square correlation of
+the atoms' noise; `exists` is its dual. Uncorrelated atoms are summed (q = 1), a
 covariance of zero gives the ordinary value, and correlated ones come within about 0.1 of Monte
 Carlo (0.4 for two-sided bounds) where their sum is off by 1 to 5. Nested quantifiers, sums that
 are far from linear over the belief, and large groups of atoms joined by `or` may be off by 1. A
@@ -22,6 +23,8 @@ import torch
 from torch import Tensor
 
 from constraints import formula as f
+from constraints.averages import log1mexp
+from constraints.chains import markov, stays
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.folds import Fold, PowerMean, PowerOr
@@ -85,6 +88,7 @@ class BeliefEvaluator(Evaluator):
         self.logic = semantics
         self.rows = rows
         self.correlations: list[float] = []  # of the atoms met inside the quantifier at hand
+        self.met: tuple[Atom, Tensor, Tensor] | None = None  # the last of them, its sums and rows
 
     def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         rows = self.gradients(node, y, frame)
@@ -92,6 +96,7 @@ class BeliefEvaluator(Evaluator):
         variance = (loaded * rows).sum(-1).clamp(min=0)  # (A,) or (B, A)
         mean_rows = rows if rows.ndim == 2 else rows.mean(0)
         self.correlations.append(self.correlation(mean_rows, node))
+        self.met = node, y, mean_rows
         shape = y.shape[1:]
         variance = variance.reshape((1, *shape) if rows.ndim == 2 else y.shape)
         return self.logic.average(y, variance, node)
@@ -142,9 +147,32 @@ class BeliefEvaluator(Evaluator):
 
     def quantifier(self, node: f.Quantifier, frame: Frame) -> Tensor:
         outside, self.correlations = self.correlations, []
+        self.met = None
         value = super().quantifier(node, frame)
         self.correlations = outside + self.correlations
+        if not frame.sizes and isinstance(node.body, Atom) and self.met is not None:
+            chained = self.chained(node.kind, *self.met)
+            value = value if chained is None else chained
         return value
+
+    def chained(self, kind: str, atom: Atom, y: Tensor, rows: Tensor) -> Tensor | None:
+        """A hard atom at all steps, or at some, as a Markov chain; None where it is none."""
+        low, high = self.logic.bounds(atom)
+        one_sided = math.isinf(low) or math.isinf(high)
+        steps = len(rows)
+        plain = isinstance(self.logic, LogProbabilistic) and self.logic.steps == "sum"
+        if steps < 2 or y.ndim != 2 or y.shape[1] != steps or self.end is not None or not plain:
+            return None
+        if kind != "forall" and not one_sided:
+            return None
+        joint = rows @ self.covariance @ rows.T
+        variance, neighbours = joint.diagonal(), joint.diagonal(1)
+        if math.isfinite(self.logic.hardness(atom)) or not markov(joint):
+            return None
+        if kind == "forall":
+            return stays(y, variance, neighbours, low, high)
+        other = (high, math.inf) if math.isinf(low) else (-math.inf, low)
+        return log1mexp(stays(y, variance, neighbours, *other).clamp_max(-1e-12))
 
     def fold(self, kind: str) -> Fold:
         return _Correlated(self, kind)
