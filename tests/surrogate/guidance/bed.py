@@ -47,11 +47,12 @@ class Bed:
 
     def __init__(self, names: str = "a b", steps: int = 30) -> None:
         self.names, self.steps = names.split(), steps
-        self.law = MixtureDenoiser(*mixture(len(self.names), steps))
+        self.parts = mixture(len(self.names), steps)
+        self.law = MixtureDenoiser(*self.parts)
         data = self.dataset(self.draw(20_000, 0))
         codec = TimeSeriesCodec.fit(data)
         mean, scale = codec.mean.flatten(), codec.scale.flatten()
-        weights, means, covariances = mixture(len(self.names), steps)
+        weights, means, covariances = self.parts
         normal = MixtureDenoiser(
             weights, (means - mean) / scale, covariances / (scale[:, None] * scale[None])
         )
@@ -61,6 +62,11 @@ class Bed:
     def draw(self, n: int, seed: int) -> Tensor:
         """Exact draws (n, D)."""
         return self.law.sample(n, seeded(seed, 77))
+
+    def signals(self, flat: Tensor) -> dict[str, Tensor]:
+        """Draws as formulas see them."""
+        each = flat.reshape(len(flat), len(self.names), self.steps)
+        return {name: each[:, i] for i, name in enumerate(self.names)}
 
     def dataset(self, flat: Tensor) -> xr.Dataset:
         each = flat.reshape(len(flat), len(self.names), self.steps).numpy()

@@ -1,0 +1,94 @@
+"""The guided sampler against exact answers: mixtures of Gaussian series."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from constraints import parse
+from surrogate.distances import histogram_distance
+from surrogate.guidance.particles import systematic
+from surrogate.guidance.refresh import refresh
+from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.twisted import Particles, twisted
+from surrogate.schedule import karras
+from surrogate.training import seeded
+from tests.surrogate.guidance.bed import Bed
+
+SCENARIOS = [
+    "a(10) = 0.5 +- 0.1 and b(25) = 1 +- 0.1",
+    "forall t: a(t) <= 0.8",
+    "a(29) >= 2 or a(29) <= -2.5",
+    "(forall t: -1.5 <= a(t) <= 1.5) and b(25) = 1 +- 0.2",
+    "eventually(a >= 3)",
+]
+
+
+@pytest.fixture(scope="module")
+def bed() -> Bed:
+    return Bed()
+
+
+@pytest.fixture(scope="module")
+def exact(bed: Bed) -> torch.Tensor:
+    return bed.draw(300_000, 5)
+
+
+def batches(scenario: Scenario, count: int, number: int = 2, steps: int = 30) -> list[Particles]:
+    sigmas = karras(steps, 0.02, 80.0).double()
+    return [twisted(scenario, count, sigmas, seeded(3, j)) for j in range(number)]
+
+
+@pytest.mark.parametrize("text", SCENARIOS)
+def test_the_conditional_law_and_its_probability(bed: Bed, exact: torch.Tensor, text: str) -> None:
+    scenario = Scenario(bed.model, parse(text))
+    signals = bed.signals(exact)
+    truth = exact[scenario.program.verdict(signals)]
+    log_p = math.log(len(truth) / len(exact))
+    found = batches(scenario, 1500)
+    log_z = math.log(sum(math.exp(each.log_z) for each in found) / len(found))
+    assert abs(log_z - log_p) < 0.1 + 3 / math.sqrt(len(truth))
+    assert min(each.effective for each in found) > 300
+    x = torch.cat([each.x for each in found])
+    rows = systematic(torch.cat([each.log_weights for each in found]), 1000, seeded(1))
+    made = refresh(scenario, x[rows], seeded(2))
+    assert len(torch.unique(made, dim=0)) > 900
+    met, kept = scenario.satisfied(made)
+    assert bool(met.all())
+    assert bool(kept.all())
+    n = min(1000, len(truth) // 2)
+    reference = truth[n:].numpy()
+    distance = histogram_distance(scenario.flat(made[:n]).numpy(), reference, whole=False)
+    floor = histogram_distance(truth[:n].numpy(), reference, whole=False)
+    assert np.median(distance) < 1.2 * np.median(floor)
+    assert distance.max() < 1.5 * floor.max()
+
+
+def test_a_rare_event(bed: Bed) -> None:
+    """One in a million, whose probability is a sum of three."""
+    weights, means, covariances = bed.parts
+    level = float(means[:, 20].max()) + 3.0
+    tails = torch.special.log_ndtr((means[:, 20] - level) / covariances[:, 20, 20].sqrt())
+    log_p = float(torch.logsumexp(weights.log() + tails, 0))
+    assert -15 < log_p < -13
+    found = batches(Scenario(bed.model, parse(f"a(20) >= {level}")), 1500, steps=40)
+    log_z = math.log(sum(math.exp(each.log_z) for each in found) / len(found))
+    assert abs(log_z - log_p) < 0.3
+
+
+def test_what_no_particle_meets(bed: Bed) -> None:
+    scenario = Scenario(bed.model, parse("a(3) >= 1 and a(3) <= 1.5 and a(4) >= 200"))
+    found = twisted(scenario, 50, karras(10, 0.02, 80.0).double(), seeded(0))
+    assert found.effective < 5
+
+
+def test_the_same_seed_gives_the_same_particles(bed: Bed) -> None:
+    scenario = Scenario(bed.model, parse("a(3) >= 1"))
+    first, second = (
+        twisted(scenario, 50, karras(8, 0.02, 80.0).double(), seeded(4)) for _ in range(2)
+    )
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.log_weights, second.log_weights)
