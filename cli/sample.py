@@ -41,7 +41,9 @@ DEFAULT = "esirs"
     help="With a scenario: particles that are guided to it (twisted), or draws of which those "
     "that meet it are kept.",
 )
-@click.option("--particles", type=int, help="Of the method twisted [default: twice --samples].")
+@click.option(
+    "--particles", type=int, help="Of the method twisted [default: three times --samples]."
+)
 @click.option(
     "--hardness",
     type=float,

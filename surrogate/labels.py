@@ -187,9 +187,13 @@ def _parameters(
         if len(law) > 1 and set(law.values()) == {1} and set(law) <= set(signals)
     ]
     if "N" not in (*found, *signals) and len(totals) == 1:
-        start = sum(_read(data[name].isel(time=0)).astype(np.float64) for name in totals[0])
-        if np.ptp(start) == 0:
-            found["N"] = float(np.ravel(start)[0])
+        ends = set[float]()
+        for rows in _slices(data.sizes["sample"], 100_000):
+            first = data.isel(time=0, sample=rows)
+            start = sum(_read(first[name]).astype(np.float64) for name in totals[0])
+            ends |= {float(np.min(start)), float(np.max(start))}
+        if len(ends) == 1:
+            found["N"] = ends.pop()
     return found
 
 

@@ -183,7 +183,7 @@ class Run:
     # --- particles --------------------------------------------------------------------------------
 
     def _twisted(self, why: str, rate: float | None) -> tuple[Tensor, Tensor, Diagnostics]:
-        particles = self.settings.particles or max(2 * self.samples, 2_000)
+        particles = self.settings.particles or max(3 * self.samples, 2_000)
         steps = self.settings.steps or 40
         for attempt in range(TRIES):
             batches = self._batches(particles, steps, attempt)
