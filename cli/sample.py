@@ -35,12 +35,20 @@ DEFAULT = "esirs"
 @options.end
 @click.option(
     "--method",
-    type=click.Choice(["auto", "twisted", "rejection"]),
+    type=click.Choice(["auto", "twisted", "guidance", "universal", "rejection"]),
     default="auto",
     show_default=True,
-    help="With a scenario: particles that are guided to it (twisted), or draws of which those "
-    "that meet it are kept.",
+    help="With a scenario: particles that are guided to it (twisted), draws of which those that "
+    "meet it are kept (rejection), the paper's guidance, or universal guidance.",
 )
+@click.option(
+    "--schedule",
+    type=click.Choice(["snr", "linear"]),
+    default="snr",
+    show_default=True,
+    help="Of the method guidance: how its strength grows.",
+)
+@click.option("--langevin", type=int, help="Of the method guidance: last steps [default: 2000].")
 @click.option(
     "--particles", type=int, help="Of the method twisted [default: three times --samples]."
 )
@@ -189,6 +197,9 @@ def _told(draws: xr.Dataset, say: Console) -> dict[str, Any]:
     met = float(draws.satisfied.mean())
     log_p, error = found["log_probability"], found["log_probability_error"]
     say.print(f"scenario and rules met by {met:.1%} of the samples")
+    if log_p is None:
+        _warn(found, say)
+        return {"satisfied": met, "diagnostics": found}
     sure = "" if error is None else f" (log {log_p:.3f} ± {error:.3f})"
     say.print(f"probability {math.exp(log_p):.3g}{sure}")
     say.print(
@@ -197,9 +208,13 @@ def _told(draws: xr.Dataset, say: Console) -> dict[str, Any]:
         f"{found['ancestors']:,} ancestors"
     )
     say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
+    _warn(found, say)
+    return {"satisfied": met, "diagnostics": found}
+
+
+def _warn(found: dict[str, Any], say: Console) -> None:
     for warning in found["warnings"]:
         say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
-    return {"satisfied": met, "diagnostics": found}
 
 
 def _duration(seconds: float) -> str:

@@ -17,17 +17,20 @@ from constraints.contradictions import refuse_impossible
 from constraints.rules import from_network
 from surrogate.errors import ModelError
 from surrogate.guidance import truncated
+from surrogate.guidance.gradient import WEIGHTS, guided
 from surrogate.guidance.particles import effective, systematic
 from surrogate.guidance.refresh import refresh
 from surrogate.guidance.rejection import reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.twisted import Particles, twisted
+from surrogate.guidance.universal import universal
 from surrogate.labels import described, label
 from surrogate.model import MOST, Surrogate
 from surrogate.schedule import karras
 from surrogate.training import seeded
 
-METHODS = ("auto", "twisted", "rejection")
+METHODS = ("auto", "twisted", "guidance", "universal", "rejection")
+SOFT = 10.0  # hardness where a method needs one
 PILOT = 2_000  # unconditional samples that tell how probable a scenario is
 LIKELY = 0.3  # share of the pilot from which rejection is the cheaper way
 LEAST = 0.02  # the last noise level before the clean point
@@ -47,6 +50,8 @@ class Settings:
     consistency: bool = True
     weighted: bool = False
     end: str | None = None
+    schedule: str = "snr"  # of the method guidance
+    langevin: int | None = None  # its steps at the end
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -57,6 +62,15 @@ class Settings:
             raise ModelError(f"sampling takes 2 to 10,000 steps, not {self.steps}")
         if self.hardness is not None and not 0 < self.hardness < math.inf:
             raise ModelError(f"hardness must be a number > 0, not {self.hardness}")
+        if self.schedule not in WEIGHTS:
+            raise ModelError(f"unknown schedule {self.schedule!r} (have: {', '.join(WEIGHTS)})")
+        if self.langevin is not None and not 0 <= self.langevin <= 10**6:
+            raise ModelError(f"langevin must be 0 to 1,000,000 steps, not {self.langevin}")
+
+    @property
+    def guided(self) -> bool:
+        """Whether samples are led to the scenario without weights: not all may meet it."""
+        return self.method in ("guidance", "universal")
 
 
 @dataclass
@@ -65,7 +79,7 @@ class Diagnostics:
 
     method: str
     why: str
-    log_probability: float
+    log_probability: float | None  # None where a method does not tell
     log_probability_error: float | None
     effective: float  # samples that the weighted ones are worth
     least_effective: float  # share of particles that carried the weight, at worst
@@ -77,7 +91,7 @@ class Diagnostics:
     copies: int  # samples that are copies of others
     seconds: float
     samples: int
-    rejection_seconds: float  # that rejection would take for as many samples
+    rejection_seconds: float | None  # that rejection would take for as many samples
     warnings: list[str] = field(default_factory=list)
 
 
@@ -100,7 +114,8 @@ def sample(
     known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
     physics = known if chosen.consistency else {}
     refuse_impossible(goal, layout, given=list(known.values()), end=chosen.end)
-    scenario = Scenario(model, goal, physics, end=chosen.end, hardness=chosen.hardness)
+    hardness = (chosen.hardness or SOFT) if chosen.guided else chosen.hardness
+    scenario = Scenario(model, goal, physics, end=chosen.end, hardness=hardness)
     run = Run(scenario, samples, seed, chosen, say, progress)
     x, weights, found = run.go()
     data = model.codec.to_dataset(scenario.shaped(x).float())
@@ -136,6 +151,8 @@ class Run:
     def go(self) -> tuple[Tensor, Tensor, Diagnostics]:
         """Samples (n, D), their log-weights (n,), and how it went."""
         method, why = self.settings.method, "as was asked for"
+        if self.settings.guided:
+            return self._guided(method, why)
         pilot = reject(self.scenario, PILOT, PILOT, self.seed + 10**6, seeded(self.seed, 20))
         self.cost = (time.monotonic() - self.began) / PILOT
         self.evaluations += 40 * PILOT
@@ -147,6 +164,42 @@ class Run:
         if method == "rejection":
             return self._rejection(why, rate)
         return self._twisted(why, rate)
+
+    # --- gradients --------------------------------------------------------------------------------
+
+    def _guided(self, method: str, why: str) -> tuple[Tensor, Tensor, Diagnostics]:
+        settings, generator = self.settings, seeded(self.seed, 24)
+        done = 0
+
+        def tell(step: int) -> None:
+            nonlocal done
+            done += step
+            self.progress(done / steps)
+
+        steps = settings.steps or (1000 if method == "guidance" else 200)
+        final = settings.langevin if settings.langevin is not None else 2000
+        if method == "guidance":
+            x = guided(
+                self.scenario,
+                self.samples,
+                generator,
+                weight=settings.schedule,
+                steps=steps,
+                final=final,
+                progress=tell,
+            )
+            self.evaluations += (steps + final) * self.samples
+        else:
+            x = universal(self.scenario, self.samples, generator, steps=steps, progress=tell)
+            self.evaluations += 2 * steps * self.samples
+        met, kept = self.scenario.satisfied(x)
+        found = self._diagnostics(method, why, None, None, None)
+        found.met_before = float(met.double().mean())
+        found.effective, found.particles, found.ancestors = self.samples, self.samples, self.samples
+        share = float((met & kept).double().mean())
+        if share < 1:
+            found.warnings = [f"{1 - share:.1%} of the samples do not meet the scenario"]
+        return x, torch.zeros(len(x), dtype=torch.float64), found
 
     # --- rejection --------------------------------------------------------------------------------
 
@@ -246,7 +299,7 @@ class Run:
         return x, torch.zeros(len(x), dtype=torch.float64)
 
     def _diagnostics(
-        self, method: str, why: str, log_z: float, error: float | None, rate: float | None
+        self, method: str, why: str, log_z: float | None, error: float | None, rate: float | None
     ) -> Diagnostics:
         return Diagnostics(
             method=method,
@@ -263,7 +316,9 @@ class Run:
             copies=0,
             seconds=time.monotonic() - self.began,
             samples=self.samples,
-            rejection_seconds=self.cost * self.samples / math.exp(max(log_z, -700.0)),
+            rejection_seconds=None
+            if log_z is None
+            else self.cost * self.samples / math.exp(max(log_z, -700.0)),
         )
 
 
