@@ -20,6 +20,7 @@ COMMANDS = {
     "plot": "draw trajectories as a fan chart",
     "check": "judge a dataset by rules and explain the verdicts",
     "evaluate": "measure how far samples are from reference data",
+    "reference": "the true answer to a scenario, by exact draws or simulation",
 }
 
 

@@ -71,9 +71,9 @@ def command(
 ) -> None:
     """Simulate MODEL, a built-in name (see `surrogate models`) or an SBML file."""
     network = find(model)
-    parameters = _parameters(network, params, population)
-    start = _initial(initial)
-    times = _grid(network, steps, until)
+    parameters = parameters_of(network, params, population)
+    start = start_of(initial)
+    times = grid(network, steps, until)
     say = console.messages(quiet)
 
     from simulators.ensemble import make_engine
@@ -121,7 +121,7 @@ def find(model: str) -> ReactionNetwork:
     )
 
 
-def _parameters(
+def parameters_of(
     network: ReactionNetwork, params: tuple[str, ...], population: int | None
 ) -> dict[str, Any]:
     parameters = options.assignments(params, "--param")
@@ -138,13 +138,13 @@ def _parameters(
     return parameters
 
 
-def _initial(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
+def start_of(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
     if texts in (("uniform",), ("fixed",)):
         return texts[0]
     return options.assignments(texts, "--initial") or None
 
 
-def _grid(network: ReactionNetwork, steps: int | None, until: float | None) -> np.ndarray | None:
+def grid(network: ReactionNetwork, steps: int | None, until: float | None) -> np.ndarray | None:
     if steps is None and until is None:
         return None
     return even_times(

@@ -1,0 +1,209 @@
+"""surrogate reference MODEL"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from cli import console, files, options
+from cli.simulate import find, grid, parameters_of, start_of
+from simulators import ReactionNetwork
+from simulators.errors import ImpossibleError, InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from constraints import Layout, Program
+
+TOGETHER = 20_000  # trajectories simulated at a time
+LARGEST = 200_000  # states up to which the master equation is solved
+
+
+@click.command()
+@click.argument("model", default="esirs")
+@options.samples
+@options.where
+@options.bridge
+@options.end
+@click.option("--steps", type=int, help="Number of grid times [default: the model's].")
+@click.option("--until", type=float, help="Last time of the grid [default: the model's].")
+@click.option("--population", type=int, help="Size of the conserved population.")
+@click.option(
+    "--initial",
+    multiple=True,
+    metavar="S=95,I=5",
+    help="Initial counts, ranges (I=1..10), or uniform.",
+)
+@click.option("--param", "params", multiple=True, metavar="beta=2.4", help="Parameter value.")
+@click.option(
+    "--most",
+    type=int,
+    default=10_000_000,
+    show_default=True,
+    help="Trajectories that are simulated at most, where there is no exact answer.",
+)
+@options.seed
+@options.out("reference.nc", "Output file: .nc or .zarr.")
+@options.force
+@options.as_json
+@options.quiet
+def command(
+    model: str,
+    samples: int,
+    where: tuple[str, ...],
+    bridge: tuple[str, ...],
+    end: str | None,
+    steps: int | None,
+    until: float | None,
+    population: int | None,
+    initial: tuple[str, ...],
+    params: tuple[str, ...],
+    most: int,
+    seed: int,
+    out: str,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """The true answer to a scenario of MODEL, to judge samples by: exact draws of the master
+    equation where it can be solved and the scenario looks at one step at a time, else simulated
+    trajectories of which those that meet it are kept.
+
+    \b
+    surrogate reference esirs --bridge S0=95,I0=5,S25=30
+    surrogate evaluate samples.nc --against reference.nc
+    """
+    from simulators.storage import SUFFIXES, check_target
+
+    target = check_target(out, force, SUFFIXES)
+    if samples < 1 or most < 1:
+        raise InputError(f"--samples and --most must be >= 1, not {samples} and {most}")
+    network = find(model)
+    given: dict[str, Any] = {
+        "initial": start_of(initial),
+        "parameters": parameters_of(network, params, population),
+        "times": grid(network, steps, until),
+    }
+    say = console.messages(quiet)
+
+    from constraints import compile, conjunction
+    from constraints.contradictions import refuse_impossible
+    from simulators import simulate
+    from surrogate.labels import label, layout_of
+
+    example = simulate(network, samples=100, seed=seed, **given)
+    layout = layout_of(example)
+    rules = options.formulas(where, bridge, layout)
+    if not rules:
+        raise InputError(
+            "state a scenario with --bridge or --where; without one: surrogate simulate"
+        )
+    goal = conjunction(*rules.values())
+    refuse_impossible(goal, layout, end=end)
+    began = time.perf_counter()
+    program = compile(goal, layout, end)
+    found = _exact(network, program, samples, seed, given, say)
+    if found is None:
+        found = _kept(network, program, layout, samples, most, seed, given, say)
+    data, method, log_p, error = found
+    data = label(data, rules, end).assign_attrs(surrogate_method=method, surrogate_seed=seed)
+    files.write_dataset(data, target)
+    count = data.sizes["sample"]
+    say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories, {method}")
+    sure = "" if error == 0 else f" ± {error:.3f}"
+    say.print(f"probability {math.exp(log_p):.4g} (log {log_p:.4f}{sure})")
+    say.print(f"next: surrogate evaluate samples.nc --against {escape(shlex.quote(str(target)))}")
+    if as_json:
+        summary = {"path": str(target), "model": network.name, "samples": count, "seed": seed}
+        summary |= {"method": method, "log_probability": log_p, "log_probability_error": error}
+        click.echo(json.dumps(summary | {"seconds": time.perf_counter() - began}))
+
+
+Found = tuple["xr.Dataset", str, float, float]
+
+
+def _exact(
+    network: ReactionNetwork,
+    program: Program,
+    samples: int,
+    seed: int,
+    given: dict[str, Any],
+    say: Console,
+) -> Found | None:
+    """Draws of the master equation; None where it is not to be had."""
+    import torch
+
+    from constraints.stepwise import stepwise
+    from simulators import MasterEquation
+
+    conditions = stepwise(program)
+    if conditions is None:
+        return None
+    try:
+        with say.status("solving the master equation"):
+            exact = MasterEquation(network, **given, max_states=LARGEST)
+    except (InputError, RuntimeError):  # too many states, events, rates that change
+        return None
+
+    def predicate(holds: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Any:
+        def judge(values: dict[str, np.ndarray]) -> np.ndarray:
+            return holds({k: torch.from_numpy(np.asarray(v)) for k, v in values.items()}).numpy()
+
+        return judge
+
+    where: Any = {step: [predicate(each) for each in those] for step, those in conditions.items()}
+    log_p = exact.log_probability(where)
+    if log_p == -math.inf:
+        raise ImpossibleError("the scenario has probability 0 from this start")
+    with say.status("drawing from the conditional law"):
+        return exact.draw(samples, where, seed=seed), "exact, by the master equation", log_p, 0.0
+
+
+def _kept(
+    network: ReactionNetwork,
+    program: Program,
+    layout: Layout,
+    samples: int,
+    most: int,
+    seed: int,
+    given: dict[str, Any],
+    say: Console,
+) -> Found:
+    """Simulated trajectories that meet the scenario."""
+    import xarray as xr
+
+    from simulators import simulate
+    from surrogate.labels import tensors_of
+
+    parts: list[xr.Dataset] = []
+    drawn = kept = 0
+    with console.bar(say, "simulating", samples) as advance:
+        while kept < samples and drawn < most:
+            count = min(TOGETHER, most - drawn)
+            data = simulate(network, samples=count, seed=seed, first=drawn, **given)
+            met = program.verdict(tensors_of(data, layout)).numpy()
+            parts.append(data.isel(sample=np.flatnonzero(met)))
+            drawn += count
+            advance(min(int(met.sum()), samples - kept))
+            kept += int(met.sum())
+    if not kept:
+        raise InputError(
+            f"none of {drawn:,} simulated trajectories meets the scenario; allow more with --most"
+        )
+    data = xr.concat(parts, "sample").isel(sample=slice(samples))
+    data = data.assign_coords(sample=("sample", np.arange(data.sizes["sample"])))
+    data["sample"].attrs = parts[0]["sample"].attrs
+    if kept < samples:
+        say.print(f"[yellow]only {kept:,} of {samples:,} were found in {drawn:,}[/yellow]")
+    error = math.sqrt((1 - kept / drawn) / kept)
+    method = f"{kept / drawn:.3%} of {drawn:,} simulated trajectories"
+    return data, method, math.log(kept / drawn), error
