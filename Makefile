@@ -44,6 +44,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/simulator.py --save
 	$(BIN)/python benchmarks/constraints.py --save
 	$(BIN)/python benchmarks/surrogate.py --save
+	$(BIN)/python benchmarks/sampler.py --save
 
 # pins everything that an install of this checkout brings in, the peers included
 lock: $(STAMP)

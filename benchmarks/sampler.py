@@ -1,0 +1,173 @@
+"""How close are guided samples to the true conditional law, and at which cost?
+
+    python benchmarks/sampler.py [--save] [--samples 5000] [--threads 2] [--model FOLDER]
+
+The bundled eSIRS model, default settings, against the exact marginals of the master equation: D at
+each step between the histogram of the samples and the exact distribution, beside what as many exact
+draws have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+import report
+import torch
+import xarray as xr
+
+from constraints import Formula, bridge, parse
+from simulators import MasterEquation, models
+from surrogate.guidance.sampler import sample
+from surrogate.model import Surrogate, pretrained
+
+RESULTS = Path(__file__).parent / "results" / "sampler.md"
+SPECIES = ["S", "I", "R"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A formula, the same as conditions of the master equation, and what is wanted of D."""
+
+    name: str
+    goal: Formula
+    initial: Mapping[str, int] | None
+    where: Mapping[Any, Any]
+    median: Mapping[str, float]
+    most: float
+    log_p: float | None = None  # by which log P may be off
+
+
+SCENARIOS = [
+    Scenario(
+        "bridge 95/5/30",
+        bridge("S0=95,I0=5,S25=30", SPECIES),
+        None,
+        {0: "S = 95 and I = 5", 25: "S = 30"},
+        {"S": 0.038, "I": 0.038},
+        0.07,
+    ),
+    Scenario(
+        "bridge 80/10/30",
+        bridge("S0=80,I0=10,S25=30", SPECIES),
+        None,
+        {0: "S = 80 and I = 10", 25: "S = 30"},
+        {"S": 0.038, "I": 0.038},
+        0.07,
+    ),
+    Scenario(
+        "I <= 20 at all steps",
+        parse("forall t: I(t) <= 20"),
+        None,
+        {"all": "I <= 20"},
+        {"S": 0.042, "I": 0.030},
+        0.08,
+        0.1,
+    ),
+    Scenario(
+        "either S = 20 or S = 40 at step 15",
+        parse("S(0) = 80 and I(0) = 10 and (S(15) = 20 or S(15) = 40)"),
+        None,
+        {0: "S = 80 and I = 10", 15: "S = 20 or S = 40"},
+        {},
+        1.5,
+        0.2,
+    ),
+]
+
+
+def distances(data: xr.Dataset, exact: xr.Dataset, name: str) -> np.ndarray:
+    """D of the samples from the exact distribution at each step: (T,)."""
+    values, law = data[name].values.astype(int), exact[name].values
+    bins = law.shape[1]
+    shares = [np.bincount(values[:, t], minlength=bins)[:bins] for t in range(values.shape[1])]
+    return 0.5 * np.abs(np.array(shares) / len(values) - law).sum(1)
+
+
+def measure(
+    scenario: Scenario, model: Surrogate, options: argparse.Namespace
+) -> tuple[list[report.Target], list[list[str]]]:
+    exact = MasterEquation(models.esirs(), initial=scenario.initial)
+    law, log_p = exact.marginals(scenario.where), exact.log_probability(scenario.where)
+    began = time.perf_counter(), time.process_time()
+    data = sample(model, options.samples, scenario.goal, options.seed)
+    wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
+    truth = exact.draw(options.samples, scenario.where, seed=options.seed)
+    found = json.loads(data.attrs["surrogate_diagnostics"])
+    targets, rows = [], []
+    for name in "SI":
+        d, floor = distances(data, law, name), distances(truth, law, name)
+        median, most = float(np.median(d)), float(d.max())
+        wanted = scenario.median.get(name)
+        if wanted is None:
+            ratio = median / float(np.median(floor))
+            targets.append(
+                report.Target(
+                    f"{scenario.name}: median D({name}) / floor", ratio, 1.5, at_most=True
+                )
+            )
+        else:
+            label = f"{scenario.name}: median D({name})"
+            targets.append(report.Target(label, median, wanted, at_most=True, unit=""))
+            label = f"{scenario.name}: max D({name})"
+            targets.append(report.Target(label, most, scenario.most, at_most=True, unit=""))
+        cells = [f"{median:.4f} / {np.median(floor):.4f}", f"{most:.4f} / {floor.max():.4f}"]
+        rows.append([scenario.name, name, *cells])
+    off = abs(found["log_probability"] - log_p)
+    if scenario.log_p is not None:
+        label = f"{scenario.name}: log P off by"
+        targets.append(report.Target(label, off, scenario.log_p, at_most=True, unit=""))
+    met = 100 * float(data.satisfied.mean())
+    targets.append(report.Target(f"{scenario.name}: met", met, 100, unit=" %"))
+    targets.append(report.Target(f"{scenario.name}: wall time", wall, 20, at_most=True, unit=" s"))
+    share = f"{found['least_effective']:.0%}"
+    told = f"{found['log_probability']:.3f} / {log_p:.3f}"
+    for row in rows:
+        row += [told, f"{wall:.1f}", f"{cpu:.0f}", share, f"{found['ancestors']:,}"]
+    return targets, rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name} to results/")
+    parser.add_argument("--samples", type=int, default=5_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--model", type=Path, help="a model folder [the bundled one]")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    model = Surrogate.load(options.model) if options.model else pretrained("esirs")
+    targets: list[report.Target] = []
+    body: list[list[str]] = []
+    for scenario in SCENARIOS:
+        made, rows = measure(scenario, model, options)
+        targets += made
+        body += rows
+    head = ["scenario", "", "median D / floor", "max D / floor", "log P / exact"]
+    head += ["wall s", "CPU s", "least effective", "ancestors"]
+    sections = {"Targets": report.target_table(targets), "Samples": (head, body)}
+    notes = [
+        f"Python {platform.python_version()}, torch {torch.__version__}, {platform.machine()}, "
+        f"{os.cpu_count()} cores, load average {os.getloadavg()[1]:.1f}.",
+        f"{options.samples:,} samples, default settings, {options.threads} threads, against exact "
+        "marginals; floor: as many exact draws, one set.",
+    ]
+    report.show(sections, notes)
+    if options.save:
+        RESULTS.write_text(report.markdown("Sampler benchmark", sections, notes) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
