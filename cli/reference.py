@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli import console, files, options
-from cli.simulate import find, grid, parameters_of, start_of
+from cli.simulate import find, grid, network_options, parameters_of, start_of
 from simulators import ReactionNetwork
 from simulators.errors import ImpossibleError, InputError
 
@@ -34,16 +34,7 @@ LARGEST = 200_000  # states up to which the master equation is solved
 @options.where
 @options.bridge
 @options.end
-@click.option("--steps", type=int, help="Number of grid times [default: the model's].")
-@click.option("--until", type=float, help="Last time of the grid [default: the model's].")
-@click.option("--population", type=int, help="Size of the conserved population.")
-@click.option(
-    "--initial",
-    multiple=True,
-    metavar="S=95,I=5",
-    help="Initial counts, ranges (I=1..10), or uniform.",
-)
-@click.option("--param", "params", multiple=True, metavar="beta=2.4", help="Parameter value.")
+@network_options
 @click.option(
     "--most",
     type=int,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import numpy as np
@@ -16,26 +17,39 @@ from simulators import ReactionNetwork, models
 from simulators.errors import InputError, unknown
 from simulators.network import even_times
 
+F = TypeVar("F", bound=Callable[..., Any])
+_NETWORK = [
+    click.option("--steps", type=int, help="Number of grid times [default: the model's]."),
+    click.option("--until", type=float, help="Last time of the grid [default: the model's]."),
+    click.option("--population", type=int, help="Size of the conserved population."),
+    click.option(
+        "--initial",
+        multiple=True,
+        metavar="S=95,I=5",
+        help="Initial counts, ranges (I=1..10), or uniform.",
+    ),
+    click.option(
+        "--param",
+        "params",
+        multiple=True,
+        metavar="beta=2.4",
+        help="Parameter value, or range (beta=2..3): one draw per trajectory.",
+    ),
+]
+
+
+def network_options(command: F) -> F:
+    """How a network is simulated: its grid, size, start and parameters."""
+    made: Any = command
+    for option in reversed(_NETWORK):
+        made = option(made)
+    return made  # type: ignore[no-any-return]
+
 
 @click.command()
 @click.argument("model")
 @options.samples
-@click.option("--steps", type=int, help="Number of grid times [default: the model's].")
-@click.option("--until", type=float, help="Last time of the grid [default: the model's].")
-@click.option("--population", type=int, help="Size of the conserved population.")
-@click.option(
-    "--initial",
-    multiple=True,
-    metavar="S=95,I=5",
-    help="Initial counts, ranges (I=1..10), or uniform.",
-)
-@click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="beta=2.4",
-    help="Parameter value, or range (beta=2..3): one draw per trajectory.",
-)
+@network_options
 @click.option(
     "--method",
     type=click.Choice(["direct", "tau", "ode"]),

@@ -73,7 +73,7 @@ def _cut(
         kept = 1 - b * hazard - hazard**2
         return below, -hazard, kept.clamp(LEAST, 1)
     a = ((low - centre) / deviation).clamp(-1e4, 1e4)
-    log_share = _log_interval(a, b)
+    log_share = log_interval(a, b)
     left, right = torch.exp(_log_density(a) - log_share), torch.exp(_log_density(b) - log_share)
     left, right = left.clamp_max(1e4), right.clamp_max(1e4)
     shift = left - right
@@ -85,7 +85,7 @@ def _log_density(z: Tensor) -> Tensor:
     return -0.5 * z**2 - _HALF_LOG_2PI
 
 
-def _log_interval(a: Tensor, b: Tensor) -> Tensor:
+def log_interval(a: Tensor, b: Tensor) -> Tensor:
     """log P(a <= z <= b), in the tail that is nearer."""
     flip = a > 0
     low, high = torch.where(flip, -b, a), torch.where(flip, -a, b)

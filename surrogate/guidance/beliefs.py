@@ -16,7 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from surrogate.guidance import truncated
+from constraints.chains import log_interval
 from surrogate.guidance.scenario import Scenario
 
 LEAST_LOG = -1e4  # log-probabilities below it are all as bad
@@ -51,7 +51,7 @@ class Belief:
         together = together + 0.5 * ((missing / single).square().sum(1) - white.square().sum(0))
         # and each by itself: the probability of its interval
         deviation = self.joint.diagonal().clamp_min(1e-18).sqrt()
-        alone = truncated.interval((low - at) / deviation, (high - at) / deviation).sum(1)
+        alone = log_interval((low - at) / deviation, (high - at) / deviation).sum(1)
         log_probability = (together + alone).clamp_min(LEAST_LOG)
         return mean + missing @ self.gain.mT, log_probability
 

@@ -12,23 +12,16 @@ import math
 import torch
 from torch import Generator, Tensor
 
+from constraints.chains import log_interval
+
 TINY = 1e-300
-
-
-def interval(low: Tensor, high: Tensor) -> Tensor:
-    """log P(low <= z <= high) of a standard normal, accurate in the tails."""
-    flip = low > 0
-    a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
-    upper: Tensor = torch.special.log_ndtr(b)
-    lower: Tensor = torch.special.log_ndtr(a)
-    return upper + torch.log1p(-torch.exp(lower - upper).clamp_max(1 - 1e-16))
 
 
 def standard(low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
     """Standard normal draws in [low, high], by inversion of `uniform`."""
     flip = low > 0
     a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
-    share = uniform.clamp(TINY, 1).log() + interval(a, b)
+    share = uniform.clamp(TINY, 1).log() + log_interval(a, b)
     z = quantile(torch.logaddexp(torch.special.log_ndtr(a), share))
     z = torch.maximum(torch.minimum(z, b), a)
     return torch.where(flip, -z, z)
@@ -54,7 +47,7 @@ def box(
     noise = torch.zeros_like(mean)
     for i in range(mean.shape[1]):
         a, b, centre = _ends(mean, factor, low, high, noise, i)
-        weight = weight + interval(a, b)
+        weight = weight + log_interval(a, b)
         uniform = torch.rand(len(mean), generator=generator, dtype=mean.dtype).to(mean.device)
         noise[:, i] = standard(a, b, uniform)
         made[:, i] = centre + factor[i, i] * noise[:, i]
@@ -67,7 +60,7 @@ def weight_of(u: Tensor, mean: Tensor, factor: Tensor, low: Tensor, high: Tensor
     noise = torch.zeros_like(mean)
     for i in range(mean.shape[1]):
         a, b, centre = _ends(mean, factor, low, high, noise, i)
-        weight = weight + interval(a, b)
+        weight = weight + log_interval(a, b)
         noise[:, i] = (u[:, i] - centre) / factor[i, i]
     return weight
 

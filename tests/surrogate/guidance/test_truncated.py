@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal, norm
 
+from constraints.chains import log_interval
 from surrogate.guidance import truncated
 
 
@@ -19,7 +20,7 @@ def generator(seed: int = 0) -> torch.Generator:
     ("low", "high"), [(-1.0, 2.0), (0.5, 0.6), (-math.inf, 1.0), (3.0, 9.0), (-30, -29), (25, 26)]
 )
 def test_intervals(low: float, high: float) -> None:
-    found = truncated.interval(torch.tensor([low]).double(), torch.tensor([high]).double())
+    found = log_interval(torch.tensor([low]).double(), torch.tensor([high]).double())
     a, b = (-high, -low) if low > 0 else (low, high)
     exact = norm.logcdf(b) + math.log1p(-math.exp(norm.logcdf(a) - norm.logcdf(b)))
     assert float(found) == pytest.approx(exact, rel=1e-6)
