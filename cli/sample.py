@@ -46,9 +46,56 @@ DEFAULT = "esirs"
     type=click.Choice(["snr", "linear"]),
     default="snr",
     show_default=True,
-    help="Of the method guidance: how its strength grows.",
+    help="Of guidance: how its strength grows as the noise falls.",
 )
-@click.option("--langevin", type=int, help="Of the method guidance: last steps [default: 2000].")
+@click.option(
+    "--correctors",
+    type=int,
+    default=2,
+    show_default=True,
+    help="Of guidance: Langevin steps at each noise level.",
+)
+@click.option(
+    "--no-forward",
+    "forward",
+    flag_value=False,
+    default=True,
+    help="Of universal: without the gradient through the network.",
+)
+@click.option(
+    "--backward",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Of universal: steps uphill of the clean point.",
+)
+@click.option(
+    "--recurrence",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Of universal: how often each step is taken.",
+)
+@click.option(
+    "--strength",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Of guidance and universal: λ, the weight of the scenario.",
+)
+@click.option(
+    "--langevin",
+    type=int,
+    help="Of guidance and universal: Langevin steps at the end [default: 2000; 0].",
+)
+@click.option(
+    "--jacobian",
+    type=click.Choice(["gaussian", "network"]),
+    default="gaussian",
+    show_default=True,
+    help="Of twisted: how a clean point follows a noisy one, by the data's covariance or by the "
+    "network, which costs twice as much.",
+)
 @click.option(
     "--particles", type=int, help="Of the method twisted [default: three times --samples]."
 )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -40,29 +41,53 @@ MOST_ROWS = 512  # atoms whose correlations are looked at; more are thinned out
 Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
 
 
+class Spread(Protocol):
+    """A covariance (D, D) that need not be written out: for long series it is too large."""
+
+    def through(self, rows: Tensor) -> Tensor:
+        """rows (..., D) times the covariance, like them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Written:
+    """A covariance as a matrix (D, D)."""
+
+    matrix: Tensor
+
+    def through(self, rows: Tensor) -> Tensor:
+        return rows @ self.matrix
+
+
 @dataclass(frozen=True)
 class Belief:
-    """Flat samples known up to a Gaussian: mean (B, D), covariance (D, D)."""
+    """Flat samples known up to a Gaussian: mean (B, D), covariance (D, D) or what acts as one."""
 
     mean: Tensor
-    covariance: Tensor
+    spread: Spread
     layout: Layout
 
-    def __post_init__(self) -> None:
-        for name in ("mean", "covariance"):
-            value = torch.as_tensor(getattr(self, name))
-            value = value if value.is_floating_point() else value.to(torch.float64)
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "covariance", self.covariance.to(self.mean))
-        size, mean, covariance = self.layout.size, self.mean, self.covariance
-        if mean.ndim != 2 or mean.shape[1] != size:
-            raise DataError(f"the mean has shape (B, {size}), not {tuple(mean.shape)}")
+    @classmethod
+    def of(cls, mean: Tensor, covariance: Tensor | Spread, layout: Layout) -> Belief:
+        """A belief whose numbers are checked."""
+        mean = _real(mean)
+        if mean.ndim != 2 or mean.shape[1] != layout.size:
+            raise DataError(f"the mean has shape (B, {layout.size}), not {tuple(mean.shape)}")
+        if hasattr(covariance, "through"):
+            return cls(mean, covariance, layout)
+        covariance, size = _real(covariance).to(mean), layout.size
         if covariance.shape != (size, size):
             raise DataError(f"the covariance is ({size}, {size}), not {tuple(covariance.shape)}")
         if not bool(torch.isfinite(covariance).all()) or bool((covariance.diagonal() < 0).any()):
             raise DataError("a covariance is finite and has no negative variance")
         if not bool((covariance - covariance.T).abs().max() <= 1e-4 * covariance.abs().max()):
             raise DataError("a covariance is symmetric")
+        return cls(mean, Written(covariance), layout)
+
+
+def _real(value: Tensor) -> Tensor:
+    value = torch.as_tensor(value)
+    return value if value.is_floating_point() else value.to(torch.float64)
 
 
 class BeliefEvaluator(Evaluator):
@@ -84,7 +109,7 @@ class BeliefEvaluator(Evaluator):
         tensors = belief.layout.check(belief.layout.split(belief.mean), needed)
         super().__init__(belief.layout, tensors, semantics, end)
         self.mean = belief.mean
-        self.covariance = belief.covariance
+        self.spread = belief.spread
         self.logic = semantics
         self.rows = rows
         self.correlations: list[float] = []  # of the atoms met inside the quantifier at hand
@@ -92,7 +117,7 @@ class BeliefEvaluator(Evaluator):
 
     def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         rows = self.gradients(node, y, frame)
-        loaded = rows @ self.covariance
+        loaded = self.spread.through(rows)
         variance = (loaded * rows).sum(-1).clamp(min=0)  # (A,) or (B, A)
         mean_rows = rows if rows.ndim == 2 else rows.mean(0)
         self.correlations.append(self.correlation(mean_rows, node))
@@ -103,10 +128,10 @@ class BeliefEvaluator(Evaluator):
 
     def correlation(self, rows: Tensor, node: Atom) -> float:
         """The root mean square correlation of the atoms' noise: belief plus softness."""
-        rows = rows[:: max(1, len(rows) // MOST_ROWS)]
+        rows = thinned(rows)
         if len(rows) < 2:
             return 0.0
-        joint = rows @ self.covariance @ rows.T
+        joint = self.spread.through(rows) @ rows.T
         k = self.logic.hardness(node)
         softness = math.pi**2 / (3 * k * k) if math.isfinite(k) else 0.0
         if self.logic.gaussian is not None and node.equality:
@@ -165,10 +190,14 @@ class BeliefEvaluator(Evaluator):
             return None
         if kind != "forall" and not one_sided:
             return None
-        joint = rows @ self.covariance @ rows.T
-        variance, neighbours = joint.diagonal(), joint.diagonal(1)
-        if math.isfinite(self.logic.hardness(atom)) or not markov(joint):
+        if math.isfinite(self.logic.hardness(atom)):
             return None
+        few = thinned(rows)  # every so many steps of a Markov chain are one too
+        if not markov(self.spread.through(few) @ few.T):
+            return None
+        loaded = self.spread.through(rows)
+        variance = (loaded * rows).sum(1).clamp_min(0)
+        neighbours = (loaded[:-1] * rows[1:]).sum(1)
         if kind == "forall":
             return stays(y, variance, neighbours, low, high)
         other = (high, math.inf) if math.isinf(low) else (-math.inf, low)
@@ -210,6 +239,11 @@ class _Correlated(Fold):
 
     def scan(self, x: Tensor) -> Tensor:
         return self.chosen().scan(x)
+
+
+def thinned(rows: Tensor) -> Tensor:
+    """At most MOST_ROWS of them, or nearly, evenly spaced."""
+    return rows[:: -(-len(rows) // MOST_ROWS)] if len(rows) else rows
 
 
 def linear(term: Node) -> bool:

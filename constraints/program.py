@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from constraints.belief import Belief, BeliefEvaluator
+from constraints.belief import Belief, BeliefEvaluator, Spread
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.formula import Formula, names
@@ -86,11 +86,14 @@ class Program:
         return self._traces[end]
 
     def belief(
-        self, mean: Tensor, covariance: Tensor, semantics: LogProbabilistic | LogLTN = DEFAULT
+        self,
+        mean: Tensor,
+        covariance: Tensor | Spread,
+        semantics: LogProbabilistic | LogLTN = DEFAULT,
     ) -> Tensor:
         """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
         self.at_start()
-        at = Belief(mean, covariance, self.layout)
+        at = Belief.of(mean, covariance, self.layout)
         found = BeliefEvaluator(at, semantics, self.end, self._rows, self.needed)
         return self.sound(found.formula(self.lowered, Frame()).expand(len(mean)))
 

@@ -23,6 +23,7 @@ from surrogate.codecs.timeseries import NONE
 from surrogate.covariance import Covariance
 from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.judging import judge, set_apart
+from surrogate.losses import Loss, emphasis
 from surrogate.model import Surrogate
 from surrogate.training import Settings, State, Trainer, seeded
 
@@ -140,10 +141,13 @@ class Run:
         state = None
         if resume and checkpoints is not None and checkpoints.exists():
             state = checkpoints.last(self.identity())
+        held_out = codec.encode(data, judges, seeded(seed, 10))
+        noise = torch.randn(held_out.shape, generator=seeded(seed, 12))
         self.trainer = Trainer(
             self.model.denoiser,
             _OnDevice(self.source, device),
-            codec.encode(data, judges, seeded(seed, 10)).to(device),
+            held_out.to(device),
+            Loss(weights=emphasis(held_out, codec.within, noise).to(device)),
             settings=self.preset.settings,
             seed=seed,
             state=state,

@@ -1,9 +1,10 @@
 """The paper's guidance: the score plus the gradient of the constraint at the noisy point.
 
-s̃(x, σ) = s(x, σ) + g ∇c(x), with g linear in time, 1 - t, or by the signal-to-noise ratio,
-(1 + σ²)^(-1/2); sampled by Euler-Maruyama with Langevin correctors, and many Langevin steps at the
-end (Scassola et al. 2023, "Conditioning score-based generative models by neuro-symbolic
-constraints", algorithm 1). A guided score is a denoiser, D + σ² g ∇c, and goes into any sampler.
+s̃(x_t, t) = s(x_t, t) + g ∇c(x_t) for x_t = α x_0 + σ_t n, with g linear in time, 1 - t, or by the
+signal-to-noise ratio, α²/√(α⁴ + σ_t²); sampled by Euler-Maruyama with Langevin correctors, and many
+Langevin steps at the end (Scassola et al. 2023, "Conditioning score-based generative models by
+neuro-symbolic constraints", algorithm 1). In coordinates in which data keep their scale, x = x_t/α
+at σ = σ_t/α, a guided score is the denoiser D + σ² g α ∇c(αx), and goes into any sampler.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from constraints import compile, conjunction
 from surrogate.denoise import Denoiser, expand
 from surrogate.errors import ModelError
 from surrogate.guidance.scenario import Scenario
-from surrogate.sampling import predictor_corrector
+from surrogate.sampling import langevin, predictor_corrector
 from surrogate.sampling.steps import Progress
-from surrogate.schedule import VE, Schedule
+from surrogate.schedule import Schedule, SubVP
 
 WEIGHTS = ("snr", "linear")
+LAST = 0.01  # noise at which sampling ends, in normalised units: less is lost in rounding
 Value = Callable[[Tensor], Tensor]  # points like the model's, (B, C, T), to c (B,)
 
 
@@ -33,23 +36,28 @@ class Gradient(Denoiser):
     value: Value
     weight: str = "snr"
     strength: float = 1.0
-    schedule: Schedule = field(default_factory=VE)
+    schedule: Schedule = field(default_factory=SubVP)
 
     def __post_init__(self) -> None:
-        if self.weight not in WEIGHTS:
-            raise ModelError(f"unknown schedule {self.weight!r} (have: {', '.join(WEIGHTS)})")
+        check_weight(self.weight)
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
         level = expand(sigma, x)
-        pull = self.strength * level**2 * weighted(self.weight, level, self.schedule)
-        return self.denoiser(x, sigma) + pull * slope(self.value, x)
+        alpha, g = weighted(self.weight, level, self.schedule)
+        pull = self.strength * g * alpha * level**2
+        return self.denoiser(x, sigma) + pull * slope(self.value, alpha * x)
 
 
-def weighted(weight: str, level: Tensor, schedule: Schedule) -> Tensor:
-    """g at noise levels, like them."""
-    if weight == "linear":
-        return 1 - schedule.time_of(level)
-    return torch.rsqrt(1 + level**2)
+def check_weight(weight: str) -> None:
+    if weight not in WEIGHTS:
+        raise ModelError(f"unknown schedule {weight!r} (have: {', '.join(WEIGHTS)})")
+
+
+def weighted(weight: str, level: Tensor, schedule: Schedule) -> tuple[Tensor, Tensor]:
+    """α and g at noise levels σ_t/α, like them."""
+    t = schedule.time_of(level)
+    alpha, _ = schedule(t)
+    return alpha, 1 - t if weight == "linear" else torch.rsqrt(1 + (level / alpha) ** 2)
 
 
 def slope(value: Value, x: Tensor) -> Tensor:
@@ -61,18 +69,27 @@ def slope(value: Value, x: Tensor) -> Tensor:
 
 
 def soft_value(scenario: Scenario) -> Value:
-    """c of points like the model's: the formula's and the rules' log-values."""
+    """c of points like the model's: the formula's and the rules' log-values.
+
+    It is asked for at every evaluation of the network: in its precision, all rules at once.
+    """
+    decode, program, semantics = scenario.model.codec.decode, scenario.program, scenario.semantics
+    if not scenario.rules:
+        return lambda x: program(decode(x), semantics)
+    every = conjunction(*(rule.formula for rule in scenario.rules.values()))
+    rules = compile(every, scenario.layout)
 
     def value(x: Tensor) -> Tensor:
-        flat = scenario.flat(x.flatten(1).double())
-        found = scenario.program(flat, scenario.semantics)
-        for rule in scenario.rules.values():
-            found = found + rule(flat, scenario.gentle)
-        return found.to(x)
+        signals = decode(x)
+        return program(signals, semantics) + rules(signals, scenario.gentle)
 
     return value
 
 
+# --- sampling -------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
 def guided(
     scenario: Scenario,
     count: int,
@@ -81,23 +98,41 @@ def guided(
     weight: str = "snr",
     strength: float = 1.0,
     steps: int = 1000,
-    correctors: int = 0,
+    correctors: int = 2,
     final: int = 2000,
+    last: float = LAST,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Samples (count, D) by the paper's algorithm."""
-    model, schedule = scenario.model, VE()
+    """Samples (count, D) by the paper's algorithm, `last` being the noise at which it ends;
+    `progress` is told of `steps` + `final`."""
+    model, schedule = scenario.model, SubVP()
     denoiser = Gradient(model.denoiser, soft_value(scenario), weight, strength, schedule)
     noise = torch.randn((count, *model.shape), generator=generator)
-    x = schedule.sigma_max * noise.to(model.device)
-    made = predictor_corrector(
+    x = float(schedule.ratio(torch.ones(()))) * noise.to(model.device)
+    x = predictor_corrector(
         denoiser,
         x,
         schedule,
         generator,
         steps=steps,
         correctors=correctors,
-        final=final,
+        least=last,
         progress=progress,
     )
-    return made.double().cpu().flatten(1)
+    return settled(denoiser, x, final, generator, last, progress)
+
+
+def settled(
+    denoiser: Gradient,
+    x: Tensor,
+    steps: int,
+    generator: Generator,
+    last: float = LAST,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Points (B, *shape) after `steps` of Langevin dynamics at the end, as (B, D).
+
+    There is hardly any noise there, and the conditional score is known.
+    """
+    x = langevin(denoiser, x, torch.tensor(last), steps, generator, progress=progress)
+    return x.double().cpu().flatten(1)

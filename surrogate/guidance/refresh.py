@@ -30,7 +30,7 @@ def refresh(
         noise = torch.randn(x.shape, generator=generator, dtype=x.dtype)
         points = scenario.shaped(x + sigma * noise).to(model.device, torch.float32)
         mean = model.bounded(points, level.float()).double().cpu().flatten(1)
-        belief = Belief(scenario, level, mean.mean(0))
+        belief = scenario.belief(level, mean)
         made, own, other = _drawn(belief, mean, x, generator)
         found = scenario.log_value(made)
         ratio = found + own - value - other

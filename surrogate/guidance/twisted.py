@@ -21,7 +21,7 @@ import torch
 from torch import Generator, Tensor
 
 from surrogate.guidance import truncated
-from surrogate.guidance.beliefs import Belief
+from surrogate.guidance.beliefs import Belief, Pull
 from surrogate.guidance.particles import effective, systematic
 from surrogate.guidance.scenario import Scenario
 from surrogate.sampling.steps import walk
@@ -36,9 +36,13 @@ class Particles:
     x: Tensor
     log_weights: Tensor  # their mean estimates the scenario's probability
     least: float  # effective particles at worst
-    ancestors: int  # first particles that the last ones come from
-    evaluations: int  # of the network, for each particle
+    lineage: Tensor  # the first particle that each comes from, (N,)
     met: float  # share that satisfied the formula before any was chosen
+
+    @property
+    def ancestors(self) -> int:
+        """First particles that those with a weight come from."""
+        return len(torch.unique(self.lineage[self.log_weights > -torch.inf]))
 
     @property
     def log_z(self) -> float:
@@ -81,7 +85,9 @@ def twisted(
     progress: Callable[[int], None] = lambda step: None,
 ) -> Particles:
     """One batch of `count` particles down the noise levels `sigmas` (n + 1,), the last 0."""
-    x = float(sigmas[0]) * _white(scenario, count, generator)
+    covariance = scenario.model.covariance
+    wide = (covariance.values + float(sigmas[0]) ** 2).sqrt()
+    x = covariance.apply(wide, _white(scenario, count, generator))
     belief, cloud = _seen(scenario, x, sigmas[0])
     cloud.log_weights = cloud.psi.clone()
     cloud.lineage = torch.arange(count)
@@ -94,14 +100,16 @@ def twisted(
                 break
             cloud = cloud.chosen(systematic(cloud.log_weights, count, generator))
         if float(below) == 0:
-            return _finished(scenario, belief, cloud, least, len(sigmas) - 1, generator)
+            done = _finished(scenario, belief, cloud, least, generator)
+            progress(1)
+            return done
         x, change = _step(belief, cloud, sigma, below, generator)
         before = cloud
         belief, cloud = _seen(scenario, x, below)
         cloud.log_weights = before.log_weights + change + cloud.psi - before.psi
         cloud.lineage = before.lineage
     nothing = torch.full((count,), -torch.inf, dtype=torch.float64)
-    return Particles(cloud.x, nothing, 0.0, 0, len(sigmas) - 1, 0.0)
+    return Particles(cloud.x, nothing, 0.0, cloud.lineage, 0.0)
 
 
 def _white(scenario: Scenario, count: int, generator: Generator) -> Tensor:
@@ -112,9 +120,21 @@ def _seen(scenario: Scenario, x: Tensor, sigma: Tensor) -> tuple[Belief, _Cloud]
     """The belief at a level, and what it makes of the points there."""
     model = scenario.model
     points = scenario.shaped(x).to(model.device, torch.float32)
-    estimate = model.bounded(points, sigma.float()).double().cpu().flatten(1)
-    belief = Belief(scenario, sigma, estimate.mean(0))
-    psi, tilted, _ = belief.tilt(estimate)
+    pull: Pull | None = None
+    if scenario.jacobian_of == "network" and scenario.rest is not None:
+        points.requires_grad_()
+        with torch.enable_grad():
+            made = model.bounded(points, sigma.float())
+
+        def pull(v: Tensor) -> Tensor:
+            (found,) = torch.autograd.grad(made, points, scenario.shaped(v).to(made))
+            return found.double().cpu().flatten(1)
+
+    else:
+        made = model.bounded(points, sigma.float())
+    estimate = made.detach().double().cpu().flatten(1)
+    belief = scenario.belief(sigma, estimate)
+    psi, tilted = belief.tilt(estimate, pull)
     return belief, _Cloud(x, estimate, tilted, psi, psi, torch.arange(len(x)))
 
 
@@ -154,16 +174,12 @@ def _finished(
     belief: Belief,
     cloud: _Cloud,
     least: float,
-    evaluations: int,
     generator: Generator,
 ) -> Particles:
     x, change = draw_clean(belief, cloud.estimate, generator)
     met, _ = scenario.satisfied(x)
     log_weights = cloud.log_weights + change - cloud.psi + scenario.log_value(x)
-    alive = cloud.lineage[log_weights > -torch.inf]
-    return Particles(
-        x, log_weights, least, len(set(alive.tolist())), evaluations, float(met.double().mean())
-    )
+    return Particles(x, log_weights, least, cloud.lineage, float(met.double().mean()))
 
 
 def draw_clean(belief: Belief, mean: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
@@ -178,11 +194,12 @@ def draw_clean(belief: Belief, mean: Tensor, generator: Generator) -> tuple[Tens
         ends = truncated.shrunk(equations.low, equations.high)
         at = mean @ equations.rows.mT
         u, change = truncated.box(at, factor, *ends, generator)
+        change = change - belief.log_within(mean)
         gain = torch.cholesky_solve(belief.loaded, factor).mT  # (D, k)
         x = x + (u - x @ equations.rows.mT) @ gain.mT
         mean = mean + (u - at) @ gain.mT
     if scenario.rest is not None:
-        _, slope = belief.rest(mean, belief.spread)
+        _, slope = belief.rest(mean)
         moved = belief.covariance.apply(belief.values, slope)
         if len(equations):  # along the equations nothing moves
             moved = moved - (slope @ belief.loaded.mT) @ gain.mT

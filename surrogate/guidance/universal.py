@@ -4,44 +4,70 @@ forward         the gradient of the constraint at the predicted clean point, thr
 backward        the predicted clean point itself moved uphill, by some steps of ascent
 self-recurrence every step is taken several times, noised again in between:
                 x + √(σ² - σ_s²) z is at σ what x is at σ_s
+
+Langevin steps at the end, where there is hardly any noise, are those of `gradient`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Generator, Tensor
 
 from surrogate.denoise import Denoiser, expand
-from surrogate.guidance.gradient import Value, slope, soft_value, weighted
+from surrogate.errors import whole_number
+from surrogate.guidance.gradient import Gradient, Value, settled, slope, soft_value, weighted
 from surrogate.guidance.scenario import Scenario
 from surrogate.model import LEAST, MOST
-from surrogate.sampling import langevin
+from surrogate.sampling.langevin import langevin_step
 from surrogate.sampling.steps import Progress, walk, white
-from surrogate.schedule import VE, karras
+from surrogate.schedule import Schedule, SubVP, karras
+
+RATE = 0.05  # of the first step of ascent, in normalised units
 
 
 @dataclass(frozen=True)
 class Universal(Denoiser):
-    """A denoiser guided at its clean points; `backward` steps of ascent of size `rate`."""
+    """A denoiser guided at its clean points; `backward` steps of ascent, `strength` is λ."""
 
     denoiser: Denoiser
     value: Value
     forward: bool = True
     backward: int = 0
     strength: float = 1.0
-    rate: float = 0.05
+    schedule: Schedule = field(default_factory=SubVP)
+
+    def __post_init__(self) -> None:
+        whole_number(self.backward, "backward", least=0)
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
-        clean = self.denoiser(x, sigma)
-        if self.forward:
-            level = expand(sigma, x)
-            pull = self.strength * level**2 * weighted("snr", level, VE())
-            clean = clean + pull * slope(lambda at: self.value(self.denoiser(at, sigma)), x)
-        for _ in range(self.backward):
-            clean = clean + self.rate * slope(self.value, clean)
-        return clean
+        clean = self._forward(x, sigma) if self.forward else self.denoiser(x, sigma)
+        return uphill(self.value, clean, self.backward)
+
+    def _forward(self, x: Tensor, sigma: Tensor) -> Tensor:
+        """D + σ² g ∇c(D(x)), from one pass through the network and back."""
+        level = expand(sigma, x)
+        _, g = weighted("snr", level, self.schedule)
+        seen: list[Tensor] = []
+
+        def value(at: Tensor) -> Tensor:
+            clean = self.denoiser(at, sigma)
+            seen.append(clean.detach())
+            return self.value(clean)
+
+        found = slope(value, x)
+        return seen[0] + self.strength * g * level**2 * found
+
+
+def uphill(value: Value, x: Tensor, steps: int, rate: float = RATE) -> Tensor:
+    """Points like x after steps of ascent that grow shorter.
+
+    The slope is clipped: it is steep wherever an equality is not met, and flat where rules are.
+    """
+    for i in range(steps):
+        x = x + rate * (1 - i / steps) * slope(value, x).clamp(-1, 1)
+    return x
 
 
 @torch.no_grad()
@@ -55,21 +81,44 @@ def universal(
     recurrence: int = 1,
     strength: float = 1.0,
     steps: int = 200,
+    correctors: int = 0,
     final: int = 0,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Samples (count, D): ancestral steps down the noise, each taken `recurrence` times."""
+    """Samples (count, D): ancestral steps down the noise, each taken `recurrence` times after
+    `correctors` Langevin steps; `progress` is told of `steps` + `final`."""
+    recurrence = whole_number(recurrence, "recurrence", least=1)
     model = scenario.model
     denoiser = Universal(model.denoiser, soft_value(scenario), forward, backward, strength)
     noise = torch.randn((count, *model.shape), generator=generator)
     x = MOST * noise.to(model.device)
     levels = karras(steps, LEAST, MOST).to(model.device, torch.float32)
     for sigma, below in walk(levels, progress):
-        for again in range(recurrence):
-            if again:
-                x = x + torch.sqrt(sigma**2 - below**2) * white(x, generator)
-            clean, r = denoiser(x, sigma), (below / sigma) ** 2
-            x = clean + r * (x - clean) + below * torch.sqrt(1 - r) * white(x, generator)
-    if final:
-        x = langevin(denoiser, x, torch.tensor(LEAST), final, generator)
-    return x.double().cpu().flatten(1)
+        for _ in range(correctors):
+            x = langevin_step(x, denoiser.score(x, sigma), generator)
+        x = stepped(denoiser, x, sigma, below, recurrence, generator)
+    at_end = Gradient(model.denoiser, denoiser.value, strength=strength)
+    return settled(at_end, x, final, generator, progress=progress)
+
+
+def stepped(
+    denoiser: Denoiser,
+    x: Tensor,
+    sigma: Tensor,
+    below: Tensor,
+    recurrence: int,
+    generator: Generator,
+) -> Tensor:
+    """x (B, *shape) at the noise `below`, from σ: an ancestral step, taken `recurrence` times.
+
+    The clean point counts as N(D, σ²/(1 + σ²) I), which is exact for white data; as certain, steps
+    would lose variance, and the more so the more often they are taken.
+    """
+    r = (below / sigma) ** 2
+    spread = torch.sqrt(below**2 * (1 - r) + (1 - r) ** 2 * sigma**2 / (1 + sigma**2))
+    for again in range(recurrence):
+        if again:
+            x = x + torch.sqrt(sigma**2 - below**2) * white(x, generator)
+        clean = denoiser(x, sigma)
+        x = clean + r * (x - clean) + spread * white(x, generator)
+    return x

@@ -11,7 +11,7 @@ from torch import Tensor
 from surrogate.denoise import Denoiser, expand
 from surrogate.errors import ModelError
 from surrogate.gaussian import GaussianDenoiser
-from surrogate.losses import LogNormal, LogUniform, Loss, slicing
+from surrogate.losses import LogNormal, LogUniform, Loss, emphasis, slicing
 from tests.surrogate.analytic import SIGMAS, gaussian, generator, toy
 
 N = 20_000
@@ -224,3 +224,34 @@ def test_bad_settings(bad: object, message: str) -> None:
     assert callable(bad)
     with pytest.raises(ModelError, match=message):
         bad()
+
+
+def test_emphasis_finds_the_edges() -> None:
+    """A uniform coordinate among normal ones counts more; none has an edge: all count alike."""
+    generator = torch.Generator().manual_seed(0)
+    clean = torch.randn(4000, 2, 5, generator=generator)
+    clean[:, 0, 0] = (2 * torch.rand(4000, generator=generator) - 1) * math.sqrt(3)
+    noise = torch.randn(clean.shape, generator=generator)
+    low = torch.full((2, 5), -6.0)
+    low[0, 0] = -math.sqrt(3)
+    weights = emphasis(clean, lambda x: x.clamp(low, -low), noise)
+    assert weights.mean() == pytest.approx(1)
+    assert weights[0, 0] > 3 * weights[1, 4]
+    assert weights.flatten()[1:].std() < 1e-3
+    even = emphasis(clean, lambda x: x, noise)
+    assert torch.equal(even, torch.ones(2, 5))
+
+
+def test_weights_of_coordinates() -> None:
+    """The loss is the weighted mean of the coordinates' errors."""
+    clean = torch.zeros(3, 4)
+    weights = torch.tensor([4.0, 0.0, 0.0, 0.0])
+    off = torch.tensor([2.0, 1.0, 1.0, 1.0])
+
+    class Off(Denoiser):
+        def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+            return off.expand_as(x)
+
+    sigma = torch.ones(3)
+    found = Loss(weights=weights).denoising(Off(), clean, clean, sigma)
+    assert torch.allclose(found, torch.full((3,), 2 * 4.0))

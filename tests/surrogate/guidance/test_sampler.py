@@ -78,7 +78,7 @@ def test_impossible_scenarios(model: Surrogate) -> None:
     [
         ({"method": "magic"}, "unknown method"),
         ({"particles": 2}, "particles must be"),
-        ({"steps": 1}, "2 to 10,000 steps"),
+        ({"steps": 1}, "3 to 10,000"),
         ({"hardness": -1.0}, "hardness must be"),
         ({"hardness": math.nan}, "hardness must be"),
     ],

@@ -10,6 +10,7 @@ import torch
 
 from constraints import parse
 from surrogate.distances import histogram_distance
+from surrogate.guidance.batches import levels
 from surrogate.guidance.particles import systematic
 from surrogate.guidance.refresh import refresh
 from surrogate.guidance.scenario import Scenario
@@ -18,7 +19,12 @@ from surrogate.schedule import karras
 from surrogate.training import seeded
 from tests.surrogate.guidance.bed import Bed
 
-SCENARIOS = [
+SHORT = [  # for 11 coordinates
+    "a(3) = 0.5 +- 0.1 and a(8) = -0.2 +- 0.1",
+    "forall t: a(t) <= 0.4",
+    "a(9) >= 1.5 or a(9) <= -1.5",
+]
+SCENARIOS = [  # for 60
     "a(10) = 0.5 +- 0.1 and b(25) = 1 +- 0.1",
     "forall t: a(t) <= 0.8",
     "a(29) >= 2 or a(29) <= -2.5",
@@ -38,13 +44,34 @@ def exact(bed: Bed) -> torch.Tensor:
 
 
 def batches(scenario: Scenario, count: int, number: int = 2, steps: int = 30) -> list[Particles]:
-    sigmas = karras(steps, 0.02, 80.0).double()
+    sigmas = levels(scenario.model.covariance, steps)
     return [twisted(scenario, count, sigmas, seeded(3, j)) for j in range(number)]
+
+
+@pytest.fixture(scope="module")
+def short() -> tuple[Bed, torch.Tensor]:
+    bed = Bed("a", 11)
+    return bed, bed.draw(300_000, 5)
 
 
 @pytest.mark.parametrize("text", SCENARIOS)
 def test_the_conditional_law_and_its_probability(bed: Bed, exact: torch.Tensor, text: str) -> None:
-    scenario = Scenario(bed.model, parse(text))
+    check(bed, exact, Scenario(bed.model, parse(text)))
+
+
+@pytest.mark.parametrize("text", SHORT)
+def test_few_coordinates(short: tuple[Bed, torch.Tensor], text: str) -> None:
+    bed, exact = short
+    check(bed, exact, Scenario(bed.model, parse(text)))
+
+
+def test_the_jacobian_of_the_network(bed: Bed, exact: torch.Tensor) -> None:
+    text = "(forall t: a(t) <= 0.8) and b(25) = 0.5 +- 0.2"
+    check(bed, exact, Scenario(bed.model, parse(text), jacobian_of="network"))
+
+
+def check(bed: Bed, exact: torch.Tensor, scenario: Scenario) -> None:
+    """Samples at their floor, and the probability within 0.1."""
     signals = bed.signals(exact)
     truth = exact[scenario.program.verdict(signals)]
     log_p = math.log(len(truth) / len(exact))
@@ -67,14 +94,16 @@ def test_the_conditional_law_and_its_probability(bed: Bed, exact: torch.Tensor, 
     assert distance.max() < 1.5 * floor.max()
 
 
-def test_a_rare_event(bed: Bed) -> None:
+@pytest.mark.parametrize(("names", "steps", "at", "above"), [("a b", 30, 20, 3.0), ("a", 11, 7, 3)])
+def test_a_rare_event(names: str, steps: int, at: int, above: float) -> None:
     """One in a million, whose probability is a sum of three."""
+    bed = Bed(names, steps)
     weights, means, covariances = bed.parts
-    level = float(means[:, 20].max()) + 3.0
-    tails = torch.special.log_ndtr((means[:, 20] - level) / covariances[:, 20, 20].sqrt())
+    level = float(means[:, at].max()) + above
+    tails = torch.special.log_ndtr((means[:, at] - level) / covariances[:, at, at].sqrt())
     log_p = float(torch.logsumexp(weights.log() + tails, 0))
     assert -15 < log_p < -13
-    found = batches(Scenario(bed.model, parse(f"a(20) >= {level}")), 1500, steps=40)
+    found = batches(Scenario(bed.model, parse(f"a({at}) >= {level}")), 1500, steps=80)
     log_z = math.log(sum(math.exp(each.log_z) for each in found) / len(found))
     assert abs(log_z - log_p) < 0.3
 

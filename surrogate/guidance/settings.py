@@ -1,0 +1,71 @@
+"""How to sample a scenario, as a person chooses it; None is chosen for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from surrogate.errors import ModelError
+from surrogate.guidance.gradient import WEIGHTS
+
+METHODS = ("auto", "twisted", "guidance", "universal", "rejection")
+JACOBIANS = ("gaussian", "network")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`hardness`: of a >= b, which then counts as logsigmoid(hardness (a - b)); hard without it.
+
+    Of single methods: `particles` and `jacobian` of twisted; `schedule`, `correctors` of guidance;
+    `forward`, `backward`, `recurrence` of universal; `strength` (λ) and `langevin`, the steps at
+    the end, of both.
+    """
+
+    method: str = "auto"
+    particles: int | None = None
+    steps: int | None = None
+    hardness: float | None = None
+    consistency: bool = True
+    weighted: bool = False
+    end: str | None = None
+    jacobian: str = "gaussian"
+    schedule: str = "snr"
+    correctors: int = 2
+    forward: bool = True
+    backward: int = 0
+    recurrence: int = 1
+    strength: float = 1.0
+    langevin: int | None = None
+
+    def __post_init__(self) -> None:
+        _one_of(self.method, METHODS, "method")
+        _one_of(self.jacobian, JACOBIANS, "jacobian")
+        _one_of(self.schedule, WEIGHTS, "schedule")
+        _between(self.particles, 8, 10**7, "particles")
+        _between(self.steps, 3, 10_000, "steps")
+        _between(self.correctors, 0, 1_000, "correctors")
+        _between(self.backward, 0, 10_000, "backward")
+        _between(self.recurrence, 1, 1_000, "recurrence")
+        _between(self.langevin, 0, 10**6, "langevin")
+        for name, value in (("hardness", self.hardness), ("strength", self.strength)):
+            if value is not None and not 0 < value < math.inf:
+                raise ModelError(f"{name} must be a number > 0, not {value}")
+        if self.method == "universal" and not (self.forward or self.backward):
+            raise ModelError("universal guidance is forward, backward or both; this is neither")
+
+    @property
+    def guided(self) -> bool:
+        """Whether samples are led to the scenario without weights: not all may meet it."""
+        return self.method in ("guidance", "universal")
+
+
+def _one_of(value: str, legal: tuple[str, ...], name: str) -> None:
+    if value not in legal:
+        raise ModelError(f"unknown {name} {value!r} (have: {', '.join(legal)})")
+
+
+def _between(value: int | None, least: int, most: int, name: str) -> None:
+    if value is None:
+        return
+    if type(value) is not int or not least <= value <= most:
+        raise ModelError(f"{name} must be a whole number of {least:,} to {most:,}, not {value}")
