@@ -30,6 +30,7 @@ BATCHES = 4
 TRIES = 3
 STEPS = 40
 EACH = 3  # particles for each sample
+WORTH = 1 / 3  # of a sample's worth that each should have at least
 
 
 def by_particles(question: Question) -> Outcome:
@@ -41,7 +42,7 @@ def by_particles(question: Question) -> Outcome:
     for attempt in range(TRIES):
         batches = _run(question, particles, steps, attempt)
         spent += sum(len(batch.x) for batch in batches) * steps
-        problems = _problems(batches)
+        problems = _problems(batches, samples)
         if not problems or attempt == TRIES - 1:
             break
         particles, steps = 2 * particles, steps * 3 // 2
@@ -119,16 +120,16 @@ def _chosen(
     return x, torch.zeros(len(x), dtype=torch.float64), origin[rows]
 
 
-def _problems(batches: list[Particles]) -> list[str]:
+def _problems(batches: list[Particles], samples: int) -> list[str]:
     """What is wrong with a run, in words."""
     count = sum(len(batch.x) for batch in batches)
     found = []
     ancestors = sum(batch.ancestors for batch in batches)
     if ancestors < min(100, count // 20):
         found.append(f"only {ancestors} lines of particles survived")
-    carrying = sum(batch.effective for batch in batches)
-    if carrying < 0.02 * count:
-        found.append(f"only {carrying:.0f} of {count:,} particles carry the weight")
+    carrying = effective(torch.cat([batch.log_weights for batch in batches]))
+    if carrying < min(samples, count / EACH) * WORTH:
+        found.append(f"{count:,} particles are worth {carrying:.0f} samples")
     each = torch.tensor([batch.log_z for batch in batches])
     if not bool(each.isfinite().all()):
         found.append("in some batches no particle met the scenario")

@@ -29,7 +29,7 @@ from surrogate.training import seeded
 __all__ = ["Diagnostics", "Settings", "sample"]
 SOFT = 10.0  # hardness where a method needs one
 PILOT = 2_000  # unconditional samples that tell how probable a scenario is
-PILOT_STEPS = 40
+PILOT_STEPS = 20  # enough to count by
 LIKELY = 1 / 3  # share of the pilot from which rejection is the cheaper way
 ENOUGH = 100  # samples of the pilot that others can be compared with
 

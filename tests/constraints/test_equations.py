@@ -36,9 +36,28 @@ def test_the_rest_is_the_formula_without_them() -> None:
     assert 0 < int(whole.verdict(every).sum()) < 2000
 
 
+def test_one_equation_for_each_step() -> None:
+    whole = compile(parse("(forall t in [1, 2]: S(t) + I(t-1) = 3) and I(3) >= 1"), COUNTS)
+    equations, rest = split(whole)
+    assert [row.nonzero().flatten().tolist() for row in equations.rows] == [[1, 4], [2, 5]]
+    assert rest is not None
+    every = torch.randint(0, 4, (2000, 8), generator=torch.Generator().manual_seed(0)).double()
+    sums = every @ equations.rows.mT
+    met = ((sums >= equations.low) & (sums <= equations.high)).all(1)
+    assert torch.equal(whole.verdict(every), met & rest.verdict(every))
+    assert 0 < int(met.sum()) < 2000
+
+
 @pytest.mark.parametrize(
     "text",
-    ["S(0) = 5 or S(1) = 5", "S(0) * I(0) = 6", "max(I) = 3", "S(0) >= 5", "(S(0) = 5) {k=3}"],
+    [
+        "S(0) = 5 or S(1) = 5",
+        "S(0) * I(0) = 6",
+        "max(I) = 3",
+        "S(0) >= 5",
+        "(S(0) = 5) {k=3}",
+        "exists t: S(t) = 2",
+    ],
 )
 def test_what_is_no_equation(text: str) -> None:
     equations, rest = split(compile(parse(text), COUNTS))
