@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TRAINED = "model"
 DEFAULT = "esirs"
+YEAR = 31_557_600  # seconds
 
 
 @click.command()
@@ -186,11 +187,12 @@ def command(
     say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories of {names}")
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     if where or bridge:
-        summary |= _told(draws, say)
+        summary |= _told(draws, len(rules), say)
     else:
         summary |= {"solver": solver}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
-    say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
+    look = "report" if where or bridge else "plot"
+    say.print(f"next: surrogate {look} {escape(shlex.quote(str(target)))}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
 
@@ -238,15 +240,20 @@ def _conditional(
         return sample(model, samples, rules, seed, settings, tell, progress)
 
 
-def _told(draws: xr.Dataset, say: Console) -> dict[str, Any]:
-    """What is known of conditional samples, for people and for programs."""
+def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:
+    """What is known of conditional samples, for people and for programs; the first `asked` rules
+    are theirs, others are of the network.
+    """
     found: dict[str, Any] = json.loads(draws.attrs["surrogate_diagnostics"])
-    met = float(draws.satisfied.mean())
+    each = draws.rule_satisfied.values
+    met, consistent = float(each[:, :asked].all(1).mean()), float(each[:, asked:].all(1).mean())
+    summary = {"satisfied": met, "consistent": consistent, "diagnostics": found}
     log_p, error = found["log_probability"], found["log_probability_error"]
-    say.print(f"scenario and rules met by {met:.1%} of the samples")
+    rules = f"; {consistent:.1%} consistent with the network" if each.shape[1] > asked else ""
+    say.print(f"scenario met by {met:.1%} of the samples{rules}")
     if log_p is None:
         _warn(found, say)
-        return {"satisfied": met, "diagnostics": found}
+        return summary
     sure = "" if error is None else f" (log {log_p:.3f} ± {error:.3f})"
     say.print(f"probability {math.exp(log_p):.3g}{sure}")
     say.print(
@@ -255,8 +262,10 @@ def _told(draws: xr.Dataset, say: Console) -> dict[str, Any]:
         f"{found['ancestors']:,} ancestors"
     )
     say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
+    for name, (distance, floor) in found["from_rejection"].items():
+        say.print(f"D({escape(name)}) from rejection {distance:.3f}, floor {floor:.3f}")
     _warn(found, say)
-    return {"satisfied": met, "diagnostics": found}
+    return summary
 
 
 def _warn(found: dict[str, Any], say: Console) -> None:
@@ -265,7 +274,9 @@ def _warn(found: dict[str, Any], say: Console) -> None:
 
 
 def _duration(seconds: float) -> str:
-    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+    if seconds >= 1e6 * YEAR:
+        return f"{seconds / YEAR:.0e} years"
+    for size, name in ((YEAR, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {name}"
     return f"{seconds:,.1f} seconds"

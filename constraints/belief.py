@@ -17,8 +17,9 @@ weight multiplies the averaged log-probability.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,11 +39,18 @@ from constraints.terms import Aggregate, Apply, At, Const, Count, Name, Step, Te
 
 GREATEST_POWER = 4.0
 MOST_ROWS = 512  # atoms whose correlations are looked at; more are thinned out
+Known = TypeVar("Known")
 Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
 
 
 class Spread(Protocol):
-    """A covariance (D, D) that need not be written out: for long series it is too large."""
+    """A covariance (D, D) that need not be written out: for long series it is too large.
+
+    `known` keeps what was found of atoms under it, for the next belief with the same covariance.
+    """
+
+    @property
+    def known(self) -> dict[Any, Any]: ...
 
     def through(self, rows: Tensor) -> Tensor:
         """rows (..., D) times the covariance, like them."""
@@ -54,9 +62,11 @@ class Written:
     """A covariance as a matrix (D, D)."""
 
     matrix: Tensor
+    known: dict[Any, Any] = field(default_factory=dict)
 
     def through(self, rows: Tensor) -> Tensor:
-        return rows @ self.matrix
+        """rows (..., D) times it, like them."""
+        return rows @ self.matrix.to(rows)
 
 
 @dataclass(frozen=True)
@@ -113,18 +123,39 @@ class BeliefEvaluator(Evaluator):
         self.logic = semantics
         self.rows = rows
         self.correlations: list[float] = []  # of the atoms met inside the quantifier at hand
-        self.met: tuple[Atom, Tensor, Tensor] | None = None  # the last of them, its sums and rows
+        self.met: tuple[Atom, Tensor, Tensor, Any] | None = None  # the last, its sums and rows
 
     def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         rows = self.gradients(node, y, frame)
-        loaded = self.spread.through(rows)
-        variance = (loaded * rows).sum(-1).clamp(min=0)  # (A,) or (B, A)
-        mean_rows = rows if rows.ndim == 2 else rows.mean(0)
-        self.correlations.append(self.correlation(mean_rows, node))
-        self.met = node, y, mean_rows
+        linear_rows = rows.ndim == 2
+        key = self.key(node, frame, y) if linear_rows else None
+        variance = self.known(key, "variance", lambda: self.variance(rows))  # (A,) or (B, A)
+        mean_rows = rows if linear_rows else rows.mean(0)
+        found = self.known(key, "correlation", lambda: self.correlation(mean_rows, node))
+        self.correlations.append(found)
+        self.met = node, y, mean_rows, key
         shape = y.shape[1:]
-        variance = variance.reshape((1, *shape) if rows.ndim == 2 else y.shape)
-        return self.logic.average(y, variance, node)
+        return self.logic.average(
+            y, variance.reshape((1, *shape) if linear_rows else y.shape), node
+        )
+
+    def known(self, key: Any, what: str, find: Callable[[], Known]) -> Known:
+        """What was found of an atom before, under the same covariance."""
+        if key is None:
+            return find()
+        place = self.spread.known
+        if (what, key) not in place:
+            place[what, key] = find()
+        found: Known = place[what, key]
+        return found
+
+    def key(self, node: Atom, frame: Frame, y: Tensor) -> Any:
+        """What the gradient of a linear atom depends on, and what its noise does."""
+        where = tuple(sorted(frame.variables.items()))
+        return node.key, frame.sizes, where, y.dtype, self.logic.hardness(node), self.logic.gaussian
+
+    def variance(self, rows: Tensor) -> Tensor:
+        return (self.spread.through(rows) * rows).sum(-1).clamp(min=0)
 
     def correlation(self, rows: Tensor, node: Atom) -> float:
         """The root mean square correlation of the atoms' noise: belief plus softness."""
@@ -148,7 +179,7 @@ class BeliefEvaluator(Evaluator):
         """How the atom's sum depends on the flat sample: (A, D), or (B, A, D) if not linear."""
         places = math.prod(y.shape[1:])
         if all(linear(term) for term in node.terms):
-            key = (node.key, frame.sizes, tuple(sorted(frame.variables.items())), y.dtype)
+            key = self.key(node, frame, y)
             if key not in self.rows:
                 basis = torch.eye(self.layout.size, dtype=y.dtype, device=y.device)
                 at = [
@@ -180,7 +211,7 @@ class BeliefEvaluator(Evaluator):
             value = value if chained is None else chained
         return value
 
-    def chained(self, kind: str, atom: Atom, y: Tensor, rows: Tensor) -> Tensor | None:
+    def chained(self, kind: str, atom: Atom, y: Tensor, rows: Tensor, key: Any) -> Tensor | None:
         """A hard atom at all steps, or at some, as a Markov chain; None where it is none."""
         low, high = self.logic.bounds(atom)
         one_sided = math.isinf(low) or math.isinf(high)
@@ -192,16 +223,22 @@ class BeliefEvaluator(Evaluator):
             return None
         if math.isfinite(self.logic.hardness(atom)):
             return None
-        few = thinned(rows)  # every so many steps of a Markov chain are one too
-        if not markov(self.spread.through(few) @ few.T):
+        chain = self.known(key, "chain", lambda: self.chain(rows))
+        if chain is None:
             return None
-        loaded = self.spread.through(rows)
-        variance = (loaded * rows).sum(1).clamp_min(0)
-        neighbours = (loaded[:-1] * rows[1:]).sum(1)
+        variance, neighbours = chain
         if kind == "forall":
             return stays(y, variance, neighbours, low, high)
         other = (high, math.inf) if math.isinf(low) else (-math.inf, low)
         return log1mexp(stays(y, variance, neighbours, *other).clamp_max(-1e-12))
+
+    def chain(self, rows: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Variances (A,) and covariances of neighbours (A - 1,) of a Markov chain; None of none."""
+        few = thinned(rows)  # every so many steps of a Markov chain are one too
+        if not markov(self.spread.through(few) @ few.T):
+            return None
+        loaded = self.spread.through(rows)
+        return (loaded * rows).sum(1).clamp_min(0), (loaded[:-1] * rows[1:]).sum(1)
 
     def fold(self, kind: str) -> Fold:
         return _Correlated(self, kind)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from constraints import Formula, LogProbabilistic, Program, compile
+from constraints.belief import Spread, Written
 from constraints.equations import Equations, split
 from surrogate.model import Surrogate
 
@@ -143,13 +144,13 @@ class Scenario:
                 high = float(middle)
         return (low + high) / 2
 
-    def spread(self, belief: Belief, about: Tensor) -> Tensor | Signals:
-        """The covariance of the signals, given the equations: (L, L), or what acts as one."""
+    def spread(self, belief: Belief, about: Tensor) -> Spread:
+        """The covariance of the signals, given the equations: (L, L)."""
         matrix, _ = self.jacobian(about)
         if matrix.numel() > SMALL:
             return Signals(belief, matrix)
         spread = belief.narrowed(matrix) @ matrix.mT
-        return (spread + spread.mT) / 2
+        return Written((spread + spread.mT) / 2)
 
     def _limits(self) -> tuple[Tensor, Tensor]:
         """The ranges that signals are known to have, (L,) each; counts with their half unit."""
@@ -204,7 +205,7 @@ class Signals:
     """
 
     def __init__(self, belief: Belief, matrix: Tensor) -> None:
-        self.belief = belief
+        self.belief, self.known = belief, dict[Any, Any]()
         self.matrix, self.turned = matrix.to_sparse(), matrix.mT.to_sparse()
 
     def through(self, rows: Tensor) -> Tensor:
