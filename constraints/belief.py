@@ -83,21 +83,21 @@ class Belief:
         mean = _real(mean)
         if mean.ndim != 2 or mean.shape[1] != layout.size:
             raise DataError(f"the mean has shape (B, {layout.size}), not {tuple(mean.shape)}")
-        if hasattr(covariance, "through"):
+        if not isinstance(covariance, Tensor) and hasattr(covariance, "through"):
             return cls(mean, covariance, layout)
-        covariance, size = _real(covariance).to(mean), layout.size
-        if covariance.shape != (size, size):
-            raise DataError(f"the covariance is ({size}, {size}), not {tuple(covariance.shape)}")
-        if not bool(torch.isfinite(covariance).all()) or bool((covariance.diagonal() < 0).any()):
+        matrix, size = _real(covariance).to(mean), layout.size
+        if matrix.shape != (size, size):
+            raise DataError(f"the covariance is ({size}, {size}), not {tuple(matrix.shape)}")
+        if not bool(torch.isfinite(matrix).all()) or bool((matrix.diagonal() < 0).any()):
             raise DataError("a covariance is finite and has no negative variance")
-        if not bool((covariance - covariance.T).abs().max() <= 1e-4 * covariance.abs().max()):
+        if not bool((matrix - matrix.T).abs().max() <= 1e-4 * matrix.abs().max()):
             raise DataError("a covariance is symmetric")
-        return cls(mean, Written(covariance), layout)
+        return cls(mean, Written(matrix), layout)
 
 
-def _real(value: Tensor) -> Tensor:
-    value = torch.as_tensor(value)
-    return value if value.is_floating_point() else value.to(torch.float64)
+def _real(value: Any) -> Tensor:
+    found: Tensor = torch.as_tensor(value)
+    return found if found.is_floating_point() else found.to(torch.float64)
 
 
 class BeliefEvaluator(Evaluator):
