@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "learn a surrogate of trajectories",
     "sample": "draw trajectories from a surrogate",
     "plot": "draw trajectories as a fan chart",
+    "report": "one page about trajectories: pictures, distances, provenance",
     "check": "judge a dataset by rules and explain the verdicts",
     "evaluate": "measure how far samples are from reference data",
     "reference": "the true answer to a scenario, by exact draws or simulation",
@@ -69,6 +70,8 @@ class Commands(click.Group):
             if code is None:
                 raise
             raise Refusal(str(problem), code) from problem
+        except KeyboardInterrupt:
+            raise Refusal("interrupted; no file was written or changed", 1) from None
         except MemoryError as problem:
             raise Refusal("out of memory: ask for fewer samples or steps", 1) from problem
         except BrokenPipeError:

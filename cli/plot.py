@@ -21,6 +21,13 @@ MOST_PANELS = 24
 @click.option(
     "--trajectories", type=int, default=40, show_default=True, help="Single ones to show."
 )
+@click.option(
+    "--no-constraints",
+    "constraints",
+    flag_value=False,
+    default=True,
+    help="Leave out the scenario that DATA is labelled with.",
+)
 @click.option("--title", help="Heading of the picture.")
 @options.out(None, "Picture: .png, .svg or .pdf [default: the data's name with .png].")
 @options.force
@@ -30,12 +37,16 @@ def command(
     species: str | None,
     against: str | None,
     trajectories: int,
+    constraints: bool,
     title: str | None,
     out: str | None,
     force: bool,
     quiet: bool,
 ) -> None:
-    """Draw the trajectories in DATA as a fan chart, one panel per species."""
+    """Draw the trajectories in DATA as a fan chart, one panel per species.
+
+    Of a scenario, required values are dots and what it forbids is hatched.
+    """
     if trajectories < 0:
         raise InputError(f"--trajectories must be >= 0, not {trajectories}")
     source = files.open_trajectories(data)
@@ -56,7 +67,14 @@ def command(
     if other is not None and not set(names) & set(series(other)):
         raise InputError(f"{against!r} has none of {', '.join(names)}: nothing to compare")
     try:
-        figure = fan_chart(source, names, against=other, trajectories=trajectories, title=title)
+        figure = fan_chart(
+            source,
+            names,
+            against=other,
+            trajectories=trajectories,
+            title=title,
+            marks=None if constraints else (),
+        )
     except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
         raise InputError(f"cannot read {data!r}: {problem}") from None
     with replacing(target) as part:

@@ -1,0 +1,114 @@
+"""surrogate report DATA"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.markup import escape
+
+from cli import console, files, options, tables
+from simulators.errors import InputError
+
+if TYPE_CHECKING:
+    from surrogate.reports.facts import Facts
+
+DEFAULT = "samples.nc"
+FORMATS = (".html", ".htm")
+
+
+@click.command()
+@click.argument("data", default=DEFAULT)
+@click.option("--against", metavar="DATA", help="A reference to compare with, of the same grid.")
+@click.option("--title", help="Heading of the page.")
+@tables.options
+@options.out(None, "Page: .html [default: the data's name with .html].")
+@options.force
+@options.as_json
+@options.quiet
+def command(
+    data: str,
+    against: str | None,
+    title: str | None,
+    table: dict[str, Any],
+    out: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write one page about the trajectories in DATA, which needs nothing but itself.
+
+    What was asked of them and how probable that is, fan charts with the scenario drawn on them, how
+    many meet each rule, how far they are from a reference, what they cost, where they come from.
+
+    \b
+    surrogate report samples.nc --against reference.nc
+    surrogate report runs.csv --id run --time day
+    """
+    from simulators.storage import check_target, replacing
+
+    if data == DEFAULT and not Path(data).exists():
+        raise InputError(
+            f"there is no file {data!r}; make one with: surrogate sample --bridge "
+            "S0=95,I0=5,S25=30, or name your data: surrogate report trajectories.nc"
+        )
+    say = console.messages(quiet)
+    if not any(files.is_table(path) for path in (data, against or data)):
+        tables.refuse(table, "these are trajectories")
+    source = tables.open_trajectories(data, _own(data, table), say.print)
+    target = check_target(out or Path(data).with_suffix(".html"), force, FORMATS)
+    other = None
+    if against is not None:
+        other = tables.open_trajectories(against, _own(against, table), say.print)
+
+    from surrogate.report import page
+    from surrogate.reports.facts import facts
+    from surrogate.reports.trust import verdict
+
+    with say.status("measuring and drawing"):
+        found = facts(source, other)
+        content = page(found, title).encode("utf-8", "replace")
+    with replacing(target) as part:
+        part.write_bytes(content)
+    trust = verdict(found)
+    if as_json:
+        log_p, error = found.probability or (None, None)
+        summary = {
+            "path": str(target),
+            "bytes": len(content),
+            "samples": found.samples,
+            "satisfied": found.satisfied,
+            "log_probability": log_p,
+            "log_probability_error": error,
+            "verdict": None if trust is None else trust.level,
+            "reasons": [] if trust is None else list(trust.reasons),
+            "evaluation": None if found.evaluation is None else found.evaluation.to_dict(),
+        }
+        click.echo(json.dumps(summary))
+    if trust is not None:
+        colour = {"good": "green", "care": "yellow", "poor": "red"}[trust.level]
+        say.print(f"[{colour}]{escape(trust.says)}[/{colour}]")
+    say.print(f"[bold]{escape(str(target))}[/bold]  {console.size(len(content))}, for any browser")
+    say.print(f"next: {escape(_next(found, data, against))}")
+
+
+def _own(path: str, table: dict[str, Any]) -> dict[str, Any]:
+    """The options of tables, for a table."""
+    unused = {name: "refuse" if name == "missing" else None for name in table}
+    return table if files.is_table(path) else unused
+
+
+def _next(found: Facts, data: str, against: str | None) -> str:
+    """What to do with the page, or how to get a reference for it."""
+    if against is not None or not found.sampled:
+        return "open the page, or print it from the browser"
+    again = f"surrogate report {shlex.quote(data)} --against reference.nc --force"
+    network = found.network.get("network") or {}
+    name = str(network.get("name") or "MODEL")
+    if found.asked is None:
+        return f"surrogate simulate {shlex.quote(name)} -o reference.nc, then {again}"
+    rules = " ".join(f"--where {shlex.quote(part.text)}" for part in found.asked.parts)
+    return f"surrogate reference {shlex.quote(name)} {rules}, then {again}"

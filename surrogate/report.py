@@ -1,0 +1,149 @@
+"""One page about trajectories that needs nothing but itself.
+
+It says what was asked of them and how probable that is, how far they are to be relied on, shows how
+they unfold and what goes together, how far they are from a reference, what they cost and where they
+come from. `facts` reads the data, `trust` judges them, `pictures` draws; each section is there only
+if the data have what it tells.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import xarray as xr
+
+from constraints.explain import percent
+from surrogate.evaluation import Measured
+from surrogate.reports.comparison import correlations, marginals
+from surrogate.reports.facts import Facts
+from surrogate.reports.facts import facts as read
+from surrogate.reports.markup import Html, document, element
+from surrogate.reports.origin import cost, footer, provenance
+from surrogate.reports.scenario import PANELS, rules, scenario, trajectories
+from surrogate.reports.trust import Verdict, verdict
+from surrogate.reports.words import (
+    chance,
+    give_or_take,
+    odds,
+    requirement,
+    several,
+    shortened,
+    signed,
+    stamp,
+)
+
+SECTIONS = (scenario, trajectories, rules, marginals, correlations, cost, provenance)
+LONGEST = 120  # characters of a question that is a heading
+
+
+def report(data: xr.Dataset, against: xr.Dataset | None = None, title: str | None = None) -> str:
+    """The page, as HTML. `against`: a reference with the same variables and times."""
+    return page(read(data, against), title)
+
+
+def page(facts: Facts, title: str | None = None) -> str:
+    """The page about facts that were read before."""
+    name = shortened(title or _title(facts))
+    body = [_headline(facts, name), *(part for each in SECTIONS for part in each(facts))]
+    return document(name, [*body, element("footer", footer())])
+
+
+def _headline(facts: Facts, title: str) -> Html:
+    over = "Scenario report" if facts.asked is not None else "Trajectories"
+    network = facts.network.get("network") or {}
+    over += f" · {shortened(network['name'])}" if network.get("name") else ""
+    return element(
+        "header",
+        element("p", over, class_="over"),
+        element("h1", title),
+        element("p", _lead(facts), class_="lead"),
+        _verdict(verdict(facts)),
+        element("div", [_tile(*words) for words in _tiles(facts)], class_="tiles"),
+    )
+
+
+def _title(facts: Facts) -> str:
+    lines = [requirement(part, facts.grid) for part in facts.asked.parts] if facts.asked else []
+    question = several([re.sub(r" \(step \d+\)", "", line or "") for line in lines])
+    if lines and all(lines) and len(question) <= LONGEST:
+        return f"What if {question}?"
+    network = facts.network.get("network") or {}
+    own = facts.data.attrs.get("title")
+    named = str(network.get("title") or own or network.get("name") or several(facts.names[:6]))
+    return named[:1].upper() + named[1:]
+
+
+def _lead(facts: Facts) -> str:
+    """The answer in a few sentences."""
+    span = f"{facts.samples:,} trajectories of {several(facts.names[:PANELS])}"
+    if facts.asked is None:
+        made = "drawn from a learned model" if facts.sampled else "as they were given"
+        usual = "Nothing was required of them: they show what is usual."
+        return f"This page shows {span}, {made}. {usual}"
+    parts = []
+    if facts.probability is not None:
+        log_p, error = facts.probability
+        about = "" if not error else f", {give_or_take(error)}"
+        parts.append(f"The scenario has a probability of about {odds(log_p)}{about}.")
+    elif facts.sampled:
+        parts.append("The method used here does not tell how probable the scenario is.")
+    met = "" if facts.satisfied is None else f", {_all(facts.satisfied)}"
+    parts.append(f"This page shows {span}{met}.")
+    return " ".join(parts)
+
+
+def _all(share: float) -> str:
+    if share == 1:
+        return "all of which meet every requirement"
+    return f"of which {percent(share)} meet every requirement"
+
+
+def _tiles(facts: Facts) -> Iterator[tuple[str, str, str]]:
+    """Label, figure, and what stands below it."""
+    if facts.probability is not None:
+        log_p, error = facts.probability
+        sure = "" if error is None else f" ± {signed(error)}" if error else " (exact)"
+        yield "probability", odds(log_p), f"P = {chance(log_p)}, log P = {signed(log_p)}{sure}"
+    if facts.satisfied is not None:
+        yield (
+            "all requirements met in",
+            percent(facts.satisfied),
+            f"of {facts.samples:,} trajectories",
+        )
+    if facts.evaluation is not None:
+        middle = facts.evaluation.overall.median
+        yield (
+            "distance to the reference",
+            _times(middle),
+            f"D = {middle.value:.3f}, noise {middle.floor:.3f}",
+        )
+    first, last = stamp(facts.grid, 0), stamp(facts.grid, len(facts.grid) - 1)
+    yield "trajectories", f"{facts.samples:,}", f"{len(facts.grid)} steps, time {first} to {last}"
+    if facts.worth is not None and facts.evaluation is None:
+        yield "they are worth", f"{facts.worth:,.0f}", "independent ones"
+
+
+def _times(measured: Measured) -> str:
+    return f"{measured.ratio:.2f} × noise" if math.isfinite(measured.ratio) else "beyond noise"
+
+
+def _tile(label: str, value: str, below: str) -> Html:
+    return element(
+        "div", element("span", label), element("b", value), element("span", below), class_="tile"
+    )
+
+
+def _verdict(found: Verdict | None) -> Html | None:
+    if found is None:
+        return None
+    sign = {"good": "✓", "care": "!", "poor": "✕"}[found.level]
+    reasons = [element("li", shortened(each)) for each in found.reasons]
+    return element(
+        "div",
+        element("p", f"{sign}  {found.says}"),
+        element("ul", reasons) if reasons else None,
+        class_=f"verdict {found.level}",
+        role="note",
+    )

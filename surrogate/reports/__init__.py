@@ -1,0 +1,1 @@
+"""The parts of a report (`surrogate.report`): facts, trust, words, pictures, markup, sections."""

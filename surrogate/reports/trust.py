@@ -1,0 +1,166 @@
+"""How far samples may be relied on: the worst of what speaks for and against them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from constraints.explain import percent
+from surrogate.evaluation import Evaluation, Histograms, Measured
+from surrogate.reports.facts import Facts
+from surrogate.reports.words import give_or_take, moment, odds
+
+NEAR, FAR = 1.5, 3.0  # times the noise: up to here close, from here far off
+SMALL, LARGE, HUGE = 0.01, 0.1, 0.3  # D beyond its noise that does not matter, does, and ruins
+CERTAIN = 4.0  # deviations of the noise from which a difference is none of chance
+TOLD = 0.55  # accuracy from which a classifier matters
+ANCESTORS = 100
+WORTH = 0.1  # share of the samples that the effective ones should be
+COPIES = 0.05
+UNSURE = 0.3  # error of log P
+LEVELS = ("good", "care", "poor")
+SAYS = {
+    "good": "No sign of trouble.",
+    "care": "Use with care.",
+    "poor": "Do not rely on these samples.",
+}
+
+Reason = tuple[str, str]  # level and sentence
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`level`: good, care or poor; the reasons, the gravest first."""
+
+    level: str
+    says: str
+    reasons: tuple[str, ...]
+
+
+def verdict(facts: Facts) -> Verdict | None:
+    """None where nothing was sampled and nothing compared."""
+    found = facts.evaluation
+    reasons = _run(facts) if facts.sampled else []
+    if found is not None:
+        reasons += _compared(facts, found)
+    if not reasons and not facts.sampled:
+        return None
+    level = max((level for level, _ in reasons), key=LEVELS.index, default="good")
+    says = SAYS[level]
+    if level == "good" and found is not None:
+        ratio = found.overall.median.ratio
+        says = f"Close to the reference: {ratio:.2f} times the distance that chance alone makes."
+    elif level == "good":
+        says += " The samples were not compared with a reference."
+    ordered = sorted(reasons, key=lambda each: -LEVELS.index(each[0]))
+    return Verdict(level, says, tuple(sentence for _, sentence in ordered))
+
+
+def _run(facts: Facts) -> list[Reason]:
+    """What the sampler knows."""
+    found: list[Reason] = [("care", f"The sampler warns: {each}.") for each in facts.warnings]
+    met = facts.satisfied
+    if met is not None and met < 1:
+        level = "poor" if met < 0.5 else "care"
+        found.append((level, f"{percent(1 - met)} of the samples miss a requirement."))
+    elif met is not None:
+        found.append(("good", "Every sample meets every requirement."))
+    worth, lines = facts.worth, facts.number("ancestors")
+    if worth is not None and worth < WORTH * facts.samples:
+        found.append(
+            (
+                "care",
+                f"The samples are worth only {worth:,.0f} independent ones: few carry the weight.",
+            )
+        )
+    if lines is not None and lines < min(ANCESTORS, facts.samples):
+        found.append(("care", f"All samples descend from only {lines:,.0f} starting points."))
+    copies = facts.number("copies")
+    if copies is not None and copies > COPIES * facts.samples:
+        found.append(("care", f"{copies:,.0f} of the samples are copies of others."))
+    error = facts.probability[1] if facts.probability is not None else None
+    if error is not None and error > UNSURE:
+        found.append(("care", f"The probability is known only {give_or_take(error)}."))
+    return found
+
+
+def _compared(facts: Facts, found: Evaluation) -> list[Reason]:
+    """What a reference shows."""
+    ratio = found.overall.median.ratio
+    level = _level(found.overall.median)
+    noise = (
+        f"{ratio:.2f} times the noise between two samples of the truth"
+        if math.isfinite(ratio)
+        else "where two samples of the truth would not differ at all"
+    )
+    words = {
+        "good": "The distributions agree with the reference",
+        "care": "The distributions differ a little from the reference",
+        "poor": "The distributions differ from the reference",
+    }
+    listed: list[Reason] = [(level, f"{words[level]}: {noise} (median over steps).")]
+    far = [each for each in found.variables if _level(each.max) == "poor"]
+    if far and level != "poor":
+        listed.append(("care", _furthest(facts, max(far, key=lambda each: each.max.ratio))))
+    if found.consistent is not None and found.consistent < 1:
+        listed.append(
+            ("care", f"{percent(1 - found.consistent)} of the samples break a law of the network.")
+        )
+    for name in ("correlation", "autocorrelation", "energy"):
+        each: Measured | None = getattr(found, name)
+        if each is not None and _stands_out(each):
+            what = {"energy": "The samples as a whole differ"}.get(name, f"The {name}s differ")
+            listed.append(("care", f"{what} from the reference: {each.ratio:.1f} times the noise."))
+    accuracy, error = found.classifier
+    if accuracy >= max(TOLD, 0.5 + CERTAIN * error):
+        listed.append(
+            (
+                "care",
+                f"A simple classifier tells samples from the reference in {percent(accuracy)} of "
+                "the cases; guessing would be right in 50 %.",
+            )
+        )
+    mine, true = facts.probability, facts.true_probability
+    if mine is not None and true is not None and _same(facts):
+        gap = abs(mine[0] - true[0])
+        noise_ = math.hypot(mine[1] or 0.0, true[1] or 0.0)
+        agree = gap <= max(UNSURE, 3 * noise_)
+        listed.append(
+            (
+                "good" if agree else "care",
+                f"The reference puts the probability at {odds(true[0])}, the samples at "
+                f"{odds(mine[0])}.",
+            )
+        )
+    return listed
+
+
+def _level(distance: Measured) -> str:
+    """Many samples make any difference many times the noise: it has to matter as well."""
+    beyond = distance.value - distance.floor
+    if distance.ratio <= NEAR or beyond <= SMALL:
+        return "good"
+    return "poor" if beyond >= (LARGE if distance.ratio >= FAR else HUGE) else "care"
+
+
+def _stands_out(each: Measured) -> bool:
+    return each.ratio > NEAR and each.value > each.floor + CERTAIN * each.floor_sd
+
+
+def _furthest(facts: Facts, far: Histograms) -> str:
+    place = f" at {moment(facts.grid, far.worst)}" if len(far.steps) > 1 else ""
+    return (
+        f"The largest difference, D = {far.max.value:.3f} in {far.name}{place}, is "
+        f"{far.max.ratio:.1f} times what noise would make it."
+    )
+
+
+def _same(facts: Facts) -> bool:
+    """Whether the reference answers the same question, as far as a person stated it."""
+    from surrogate.drawn import asked
+
+    other = None if facts.against is None else asked(facts.against)
+    if facts.asked is None or other is None:
+        return False
+    mine, theirs = ({part.text for part in each.parts} for each in (facts.asked, other))
+    return mine == theirs
