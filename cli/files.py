@@ -69,7 +69,9 @@ def open_trajectories(path: str) -> xr.Dataset:
 
     place = _place(path)
     if not place.exists():
-        raise InputError(f"there is no file {path!r}; make one with: surrogate simulate esirs")
+        known = {"samples": "sample", "reference": "reference esirs"}
+        made = known.get(Path(path).stem, "simulate esirs")
+        raise InputError(f"there is no file {path!r}; make one with: surrogate {made}")
     if place.is_dir() != (place.suffix.lower() == ".zarr"):
         raise InputError(f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr)")
     if place.is_file():

@@ -112,7 +112,7 @@ def command(
     say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories, {method}")
     sure = "" if error == 0 else f" ± {error:.3f}"
     say.print(f"probability {math.exp(log_p):.4g} (log {log_p:.4f}{sure})")
-    say.print(f"next: surrogate evaluate samples.nc --against {escape(shlex.quote(str(target)))}")
+    say.print(f"next: surrogate report samples.nc --against {escape(shlex.quote(str(target)))}")
     if as_json:
         summary = {"path": str(target), "model": network.name, "samples": count, "seed": seed}
         summary |= {"method": method, "log_probability": log_p, "log_probability_error": error}

@@ -259,7 +259,7 @@ def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:
     say.print(
         f"effective samples {found['effective']:,.0f} of {found['samples']:,}; at worst "
         f"{found['least_effective']:.0%} of {found['particles']:,} particles carried the weight; "
-        f"{found['ancestors']:,} ancestors"
+        f"{found['ancestors']:,} ancestors, as if {found['families']:,.0f} of equal offspring"
     )
     say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
     for name, (distance, floor) in found["from_rejection"].items():

@@ -30,13 +30,14 @@ BATCHES = 4
 TRIES = 3
 STEPS = 40
 EACH = 3  # particles for each sample
+FEWEST = 4_000  # particles, by default
 WORTH = 1 / 3  # of a sample's worth that each should have at least
 
 
 def by_particles(question: Question) -> Outcome:
     """Samples by twisted particles."""
     settings, samples = question.settings, question.samples
-    particles = settings.particles or max(EACH * samples, 2_000)
+    particles = settings.particles or max(EACH * samples, FEWEST)
     steps = settings.steps or STEPS
     spent = 0
     for attempt in range(TRIES):
@@ -61,7 +62,7 @@ def by_particles(question: Question) -> Outcome:
     x, log_weights, origin = _chosen(
         question, torch.cat([batch.x for batch in batches]), log_weights, origin
     )
-    return Outcome(
+    made = Outcome(
         x=x,
         log_weights=log_weights,
         origin=origin,
@@ -75,6 +76,10 @@ def by_particles(question: Question) -> Outcome:
         batches=each.tolist(),
         warnings=problems,
     )
+    if made.families < min(samples, 1000) / 10:
+        few = f"the samples come from few particles, as if from {made.families:.0f} of them"
+        made.warnings = [*problems, few]
+    return made
 
 
 def levels(covariance: Covariance, steps: int) -> Tensor:

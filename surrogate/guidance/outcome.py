@@ -72,6 +72,13 @@ class Outcome:
         return len(torch.unique(self.origin))
 
     @property
+    def families(self) -> float:
+        """What the families of samples with one origin are worth: (Σw)²/Σ(w of a family)²."""
+        shares = torch.softmax(self.log_weights, 0)
+        each = torch.zeros(int(self.origin.max()) + 1, dtype=shares.dtype)
+        return float(1 / each.index_add(0, self.origin, shares).square().sum())
+
+    @property
     def copies(self) -> int:
         """Samples that are the same as others."""
         return len(self.x) - len(torch.unique(self.x, dim=0))

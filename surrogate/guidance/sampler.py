@@ -46,6 +46,7 @@ class Diagnostics:
     effective: float  # samples that these are worth
     least_effective: float  # share of particles that carried the weight, at worst
     ancestors: int  # first particles that the samples come from
+    families: float  # what these are worth, if each counted by the samples it has
     particles: int
     evaluations: int  # of the network, in samples
     met_before: float  # share that satisfied the formula before any was chosen
@@ -162,6 +163,7 @@ def _diagnostics(
         effective=made.effective,
         least_effective=made.least_effective,
         ancestors=made.ancestors,
+        families=made.families,
         particles=made.drawn,
         evaluations=made.evaluations + (0 if pilot is None else PILOT * PILOT_STEPS),
         met_before=made.met,
@@ -184,6 +186,7 @@ def _attributes(found: Diagnostics) -> dict[str, Any]:
         "effective",
         "least_effective",
         "ancestors",
+        "families",
         "evaluations",
         "seconds",
     )
