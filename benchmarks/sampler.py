@@ -167,7 +167,9 @@ def measure(
         targets.append(report.Target(label, off, scenario.log_p, at_most=True, unit=""))
     met = 100 * float(data.satisfied.mean())
     targets.append(report.Target(f"{scenario.name}: met", met, 100, unit=" %"))
-    targets.append(report.Target(f"{scenario.name}: wall time", wall, 20, at_most=True, unit=" s"))
+    if "bridge 95" in scenario.name:
+        label = f"{scenario.name}: wall time"
+        targets.append(report.Target(label, wall, 20, at_most=True, unit=" s"))
     share = f"{found['least_effective']:.0%}"
     told = f"{found['log_probability']:.3f} / {log_p:.3f}"
     for row in rows:
