@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help install demo test lint bench lock clean
 
 help:
-	@echo "make demo   set up, simulate an epidemic, sample its surrogate, draw both"
+	@echo "make demo   set up, simulate an epidemic, sample its surrogate and a scenario, draw them"
 	@echo "make test   set up, then lint, types, import contract and tests"
 	@echo "make bench  set up with the peers, then measure ours against them"
 	@echo "make clean  remove the environment and everything made"
@@ -28,7 +28,10 @@ demo: $(STAMP)
 	$(BIN)/surrogate sample esirs -o demo/samples.nc --force
 	$(BIN)/surrogate evaluate demo/samples.nc --against demo/uniform.nc
 	$(BIN)/surrogate plot demo/samples.nc --against demo/uniform.nc --force
-	@echo "look at demo/trajectories.png and demo/samples.png"
+	$(BIN)/surrogate sample esirs --bridge S0=95,I0=5,S25=30 --samples 1000 -o demo/bridge.nc --force
+	$(BIN)/surrogate reference esirs --bridge S0=95,I0=5,S25=30 --samples 1000 -o demo/reference.nc --force
+	$(BIN)/surrogate report demo/bridge.nc --against demo/reference.nc --force
+	@echo "look at demo/trajectories.png, demo/samples.png and demo/bridge.html"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -45,6 +48,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/constraints.py --save
 	$(BIN)/python benchmarks/surrogate.py --save
 	$(BIN)/python benchmarks/sampler.py --save
+	$(BIN)/python benchmarks/scaling.py --save
+	$(BIN)/python benchmarks/paper.py --paper-samples 1000 --save
 
 # pins everything that an install of this checkout brings in, the peers included
 lock: $(STAMP)

@@ -124,7 +124,7 @@ def fan_chart(
     if title is None:
         title = f"{data.sizes['sample']:,} trajectories: median, 50 % and 90 % bands"
         title += "" if against is None else "; dashed: median and 90 % of the other data"
-        title += "; marked and hatched: what was required" if required else ""
+        title += "; marked and shaded: what was required" if required else ""
     figure.suptitle(textwrap.fill(title, 50 * columns))
     return figure
 

@@ -28,7 +28,7 @@ MARGIN = (
 DRAWN: tuple[tuple[str, Callable[[Mark], bool]], ...] = (
     (" Dots: required values.", lambda mark: mark.value and mark.kind != "either"),
     (" Open dots: one of them is required.", lambda mark: mark.kind == "either"),
-    (" Hatched: forbidden.", lambda mark: mark.kind == "every" and not mark.value),
+    (" Shaded: forbidden.", lambda mark: mark.kind == "every" and not mark.value),
     (" Dotted line: to be reached at some time.", lambda mark: mark.kind == "some"),
 )
 
@@ -41,10 +41,7 @@ def scenario(facts: Facts) -> list[Html]:
         words = requirement(part, facts.grid)
         lines.append(element("li", words or element("code", shortened(part.text))))
     stated = [rule.name for rule in facts.rules if not rule.physics]
-    texts = {part.text for part in facts.asked.parts}
-    own = [each for each in stated if each not in texts] or [
-        part.text for part in facts.asked.parts
-    ]
+    own = stated or [part.text for part in facts.asked.parts]
     more = []
     if facts.asked.physics:
         laws = [shortened(each) for each in facts.asked.physics[:RULES]]
