@@ -62,13 +62,13 @@ class Block(nn.Module):
             part.reshape(len(noise), *between, x.shape[-1])
             for part in self.modulation(noise).chunk(3, -1)
         )
-        seen: Tensor = self.norm(x) * (1 + scale) + shift
+        seen = torch.addcmul(shift, self.norm(x), 1 + scale)
         change = self._perceptron(seen.mT).mT if self.across else self._perceptron(seen)
-        out: Tensor = x + gate * change
-        return out
+        return torch.addcmul(x, gate, change)
 
     def _perceptron(self, x: Tensor) -> Tensor:
-        out: Tensor = self.outer(silu(self.inner(x)))
+        # in place where no gradient needs what was there: memory is what this costs
+        out: Tensor = self.outer(silu(self.inner(x), inplace=not torch.is_grad_enabled()))
         return out
 
 
