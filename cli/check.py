@@ -60,14 +60,14 @@ def command(
     source = files.open_dataset(data)
     target = _target(out, force, source)
 
-    from surrogate import labels
+    from surrogate import contents, labels
 
     say = console.messages(quiet)
-    layout = labels.layout_of(source)
+    layout = contents.layout_of(source)
     rules = options.formulas(where, bridge, layout)
     rules |= _consistency(source, data) if consistency else {}
     tolerances = _possible(rules, layout, end)
-    samples = labels.samples_of(source)
+    samples = contents.samples_of(source)
     try:
         with console.bar(say, "judging", samples) as advance:
             found = labels.explanation_of(source, rules, end, progress=advance)
@@ -121,7 +121,7 @@ def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> 
 
 def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:
     from constraints.rules import from_network
-    from surrogate.labels import described
+    from surrogate.contents import described
 
     about = described(source)
     found = from_network(about)

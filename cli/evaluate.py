@@ -16,8 +16,8 @@ from rich.text import Text
 from cli import console, files, options, tables
 
 if TYPE_CHECKING:
+    from surrogate.contents import Data
     from surrogate.evaluation import Evaluation
-    from surrogate.labels import Data
 
 
 @click.command()

@@ -89,7 +89,8 @@ def command(
     from constraints import compile, conjunction
     from constraints.contradictions import refuse_impossible
     from simulators import simulate
-    from surrogate.labels import label, layout_of
+    from surrogate.contents import layout_of
+    from surrogate.labels import label
 
     example = simulate(network, samples=100, seed=seed, **given)
     layout = layout_of(example)
@@ -173,7 +174,7 @@ def _kept(
     import xarray as xr
 
     from simulators import simulate
-    from surrogate.labels import tensors_of
+    from surrogate.contents import tensors_of
 
     parts: list[xr.Dataset] = []
     drawn = kept = 0

@@ -17,7 +17,7 @@ from constraints import formula as f
 from constraints.lowered import Atom
 from constraints.rules import from_network
 from constraints.terms import At, Name, Step
-from surrogate.labels import described, layout_of
+from surrogate.contents import described, layout_of
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from constraints import FormulaError, Program, compile
 from constraints.explain import chunk_size, percent
 from constraints.rules import from_network
 from surrogate import distances
+from surrogate.contents import LABELS, Data, described, samples_of
 from surrogate.distances import Array
 from surrogate.errors import whole_number
-from surrogate.labels import LABELS, Data, described, samples_of
 from surrogate.paired import Side, alike, columns, values
 
 HEADER = ("measure", "value", "floor", "ratio", "")

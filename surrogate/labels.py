@@ -1,17 +1,14 @@
-"""Between datasets and formulas: what a dataset's signals are, and verdicts as its labels.
+"""Verdicts as labels of a dataset.
 
-A dataset over (sample, time), or a table with a sample in each row, is a batch of signals: series
-x (N, T), columns (N,), categories as codes (N,). `label` adds to it, for rules φ_1..φ_R, whether
-sample i satisfies them, x_i ⊨ φ_r, and by which margin ρ(φ_r, x_i); for the rules together these
-are `all` and `min` over r. Data are read and judged a bounded number of samples at a time.
+`label` adds to samples, for rules φ_1..φ_R, whether sample i satisfies them, x_i ⊨ φ_r, and by
+which margin ρ(φ_r, x_i); for the rules together these are `all` and `min` over r. Data are read and
+judged a bounded number of samples at a time.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,291 +16,15 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import (
-    DataError,
-    Formula,
-    FormulaError,
-    Layout,
-    Program,
-    Signal,
-    compile,
-    conjunction,
-)
+from constraints import DataError, Formula, FormulaError, Program, compile, conjunction
 from constraints.explain import Explainer, Explanation, chunk_size
-from constraints.rules import limits
+from surrogate.contents import EACH, LABELS, Data, judged, layout_of, samples_of, slices, tensors_of
 
-Data = xr.Dataset | pd.DataFrame
 Rules = Mapping[str, Formula] | Sequence[Formula]
 Progress = Callable[[int], None]
 D = TypeVar("D", xr.Dataset, pd.DataFrame, xr.Dataset | pd.DataFrame)
 
-LABELS = ("satisfied", "robustness", "rule_satisfied", "rule_robustness", "log_weight", "origin")
 OURS = LABELS[:4]  # what `label` writes
-EACH = "satisfied: "  # starts the column of a single rule in a table
-EVERYTHING = slice(None)
-
-
-# --- what a dataset holds -------------------------------------------------------------------------
-
-
-def layout_of(data: Data, instances: int = 1) -> Layout:
-    """The signals, grid, parameters and bounds that formulas about `data` may use."""
-    if isinstance(data, pd.DataFrame):
-        odd = [name for name in data.columns if not isinstance(name, str)]
-        if odd or not data.columns.is_unique:
-            raise DataError("the columns of a table need names of their own, which are text")
-        columns = [_column(data, name, limit=(-math.inf, math.inf)) for name in _names(data)]
-        return Layout(_some([each for each in columns if each is not None]), instances=instances)
-    if "sample" not in data.dims:
-        raise DataError(f"the dataset has no dimension 'sample' (have: {list(data.dims)})")
-    about = described(data)
-    bounds = limits(about) if about else {}
-    times = _times(data) if "time" in data.dims else ()
-    found: list[Signal] = []
-    for name in _names(data):
-        limit = bounds.get(name, (-math.inf, math.inf))
-        if set(data[name].dims) == {"sample", "time"} and data[name].dtype.kind in "iufb":
-            shape, whole = (len(times),), _whole(data[name])
-            found.append(Signal(name, "series", shape, whole, *limit, span=_span(data[name])))
-        elif data[name].dims == ("sample",):
-            column = _column(data, name, limit)
-            found += [] if column is None else [column]
-    parameters = _parameters(data, about, [signal.name for signal in found])
-    return Layout(_some(found), times, parameters, instances=instances)
-
-
-def _some(signals: list[Signal]) -> tuple[Signal, ...]:
-    if not signals:
-        raise DataError("the data have no signals: neither series nor columns of numbers or words")
-    return tuple(signals)
-
-
-def described(data: Data) -> dict[str, Any]:
-    """The description of the simulation that made the data; empty where there is none."""
-    try:
-        about = json.loads(data.attrs["surrogate_config"])
-    except (KeyError, TypeError, ValueError):
-        return {}
-    return about if isinstance(about, dict) and isinstance(about.get("network"), dict) else {}
-
-
-def samples_of(data: Data) -> int:
-    return len(data) if isinstance(data, pd.DataFrame) else int(data.sizes["sample"])
-
-
-def _names(data: Data) -> list[str]:
-    """Variables that may be signals: not labels of an earlier judgement, and fit for a formula."""
-    own = [str(name) for name in (data.data_vars if isinstance(data, xr.Dataset) else data.columns)]
-    labels = LABELS if isinstance(data, xr.Dataset) else _judged(data)
-    return [n for n in own if n not in labels and n.isprintable() and n and '"' not in n]
-
-
-def _judged(data: pd.DataFrame) -> list[str]:
-    """The labels of a table; a column that only has the name of one is a signal."""
-    if not {"satisfied", "robustness"} <= set(data.columns) or data["satisfied"].dtype.kind != "b":
-        return []
-    return [*LABELS[:5], *(str(name) for name in data.columns if str(name).startswith(EACH))]
-
-
-def _column(data: Data, name: str, limit: tuple[float, float]) -> Signal | None:
-    """One value a sample: a number, or one of a few words; None for what is neither."""
-    kind = data[name].dtype
-    if isinstance(kind, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(kind):
-        if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-            return None
-    elif not pd.api.types.is_bool_dtype(kind):
-        whole = _whole(data[name]) or _happens_whole(data[name])
-        return Signal(name, "column", (), whole, *limit, span=_span(data[name]))
-    labels = tuple(sorted({word for word in _words(data, name, EVERYTHING) if word is not None}))
-    return Signal(name, "category", (len(labels),), categories=labels) if labels else None
-
-
-def _whole(values: Any) -> bool:
-    """Whether the values are counts; those with a fill value were read as floats."""
-    kind = values.dtype
-    if isinstance(values, xr.DataArray) and not {"scale_factor", "add_offset"} & {*values.encoding}:
-        kind = values.encoding.get("dtype", kind)
-    return np.dtype(getattr(kind, "numpy_dtype", kind)).kind in "iub"
-
-
-def _happens_whole(values: Any) -> bool:
-    """Whether a table's floats are counts all the same: 5000.0, as spreadsheets write them."""
-    if not isinstance(values, pd.Series):
-        return False
-    known = np.asarray(values.dropna(), float)
-    return known.size > 0 and bool((known == known.round()).all())
-
-
-def _span(values: Any) -> float | None:
-    """How far the first values (some 1,000,000) lie apart; None where there are none."""
-    if isinstance(values, pd.Series):
-        known = np.asarray(values.iloc[:1_000_000], float)
-    else:
-        steps = max(1, values.size // max(1, values.sizes["sample"]))
-        known = _read(values.isel(sample=slice(max(1, 1_000_000 // steps))))
-    known = known[np.isfinite(known)]
-    return float(known.max()) - float(known.min()) if known.size else None
-
-
-def _times(data: xr.Dataset) -> tuple[float, ...]:
-    """The grid as numbers; dates count in seconds from the first."""
-    if "time" not in data.variables:
-        return tuple(float(i) for i in range(data.sizes["time"]))
-    times = np.asarray(data["time"].values)
-    try:
-        if times.dtype.kind == "M":
-            times = (times - times[0]) / np.timedelta64(1, "s")
-        elif times.dtype.kind == "m":
-            times = times / np.timedelta64(1, "s")
-        elif times.dtype.kind == "O":  # calendars of their own
-            times = np.array([(each - times[0]).total_seconds() for each in times])
-        grid = times.astype(np.float64)
-    except (AttributeError, TypeError, ValueError):
-        raise DataError(f"the times {times[:3]} are neither numbers nor dates") from None
-    if not np.isfinite(grid).all():
-        raise DataError("some of the times are missing; drop or repair them")
-    return tuple(grid.tolist())
-
-
-def _parameters(
-    data: xr.Dataset, about: Mapping[str, Any], signals: Sequence[str]
-) -> dict[str, float]:
-    """Numbers a formula may name: scalar variables and the parameters of the simulation.
-
-    Where no N is among them, it is the total of the only law that conserves a plain head count.
-    """
-    own = about["network"].get("parameters") if about else {}
-    known = {**(own or {}), **(about.get("parameters") or {})}
-    scalars = {str(k): v.values.item() for k, v in data.variables.items() if not v.dims}
-    known |= {name: value for name, value in scalars.items() if name not in LABELS}
-    found = {
-        name: float(value)
-        for name, value in known.items()
-        if name not in signals and isinstance(value, (int, float)) and math.isfinite(value)
-    }
-    totals = [
-        list(law)
-        for law in about.get("conservation_laws") or []
-        if len(law) > 1 and set(law.values()) == {1} and set(law) <= set(signals)
-    ]
-    if "N" not in (*found, *signals) and len(totals) == 1:
-        ends = set[float]()
-        for rows in _slices(data.sizes["sample"], 100_000):
-            first = data.isel(time=0, sample=rows)
-            start = sum(_read(first[name]).astype(np.float64) for name in totals[0])
-            ends |= {float(np.min(start)), float(np.max(start))}
-        if len(ends) == 1:
-            found["N"] = ends.pop()
-    return found
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def tensors_of(
-    data: Data,
-    layout: Layout,
-    samples: slice = EVERYTHING,
-    names: set[str] | None = None,
-) -> dict[str, Tensor]:
-    """The signals (of `names` only) of some samples; DataError where one is missing.
-
-    With several instances each sample is that many rows in a row: (B, instances, ...).
-    """
-    rows = samples
-    if layout.instances > 1:
-        count = samples_of(data)
-        if count % layout.instances:
-            raise DataError(f"{count} samples do not divide into groups of {layout.instances}")
-        begin, end, step = samples.indices(count // layout.instances)
-        if step != 1:
-            raise DataError("groups of samples are taken one after the other")
-        rows = slice(begin * layout.instances, end * layout.instances)
-    chosen = [signal for signal in layout.signals if names is None or signal.name in names]
-    found = {signal.name: _tensor(data, signal, rows) for signal in chosen}
-    if layout.instances > 1:
-        return {k: x.reshape(-1, layout.instances, *x.shape[1:]) for k, x in found.items()}
-    return found
-
-
-def _tensor(data: Data, signal: Signal, rows: slice) -> Tensor:
-    values = _codes(data, signal, rows) if signal.categories else _numbers(data, signal.name, rows)
-    absent = values < 0 if signal.categories else ~np.isfinite(values)
-    if absent.any():
-        raise _missing(data, signal)
-    return torch.from_numpy(values)
-
-
-def _read(array: xr.DataArray) -> np.ndarray:
-    """Values from where they are stored; a damaged file opens, and fails when it is read."""
-    try:
-        return np.asarray(array.values)
-    except MemoryError:
-        raise
-    except Exception as problem:
-        raise DataError(f"cannot read the values of {array.name}: {problem}") from None
-
-
-def _numbers(data: Data, name: str, rows: slice) -> np.ndarray:
-    """Values of a variable, (n,) or (n, T), of a type that torch has."""
-    if isinstance(data, pd.DataFrame):
-        column = data[name].iloc[rows]
-        kind: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
-        values = column.to_numpy(np.float64 if column.hasnans else kind, na_value=np.nan)
-    else:
-        values = _read(data[name].isel(sample=rows).transpose("sample", ...))
-    known = values.dtype.type in (np.float32, np.uint8)
-    wider: dict[str, type] = {"u": np.int64, "f": np.float64, "b": np.int8}
-    kind = values.dtype.type if known else wider.get(values.dtype.kind, values.dtype.type)
-    return np.array(values, dtype=kind, order="C")
-
-
-def _words(data: Data, name: str, rows: slice) -> list[str | None]:
-    """Values of a categorical variable as words; None where it is missing."""
-    if isinstance(data, pd.DataFrame):
-        column = data[name].iloc[rows]
-    else:
-        column = pd.Series(_read(data[name].isel(sample=rows)).astype(object))
-    codes, kinds = pd.factorize(column)
-    words = [
-        (k.decode("utf-8", "replace") if isinstance(k, bytes) else str(k)).strip() for k in kinds
-    ]
-    return [words[code] if code >= 0 and words[code] else None for code in codes]
-
-
-def _codes(data: Data, signal: Signal, rows: slice) -> np.ndarray:
-    """The number of each sample's category, (n,); -1 where it is missing."""
-    place = {word: code for code, word in enumerate(signal.categories)}
-    words = _words(data, signal.name, rows)
-    return np.array([-1 if word is None else place.get(word, -1) for word in words], np.int64)
-
-
-def _missing(data: Data, signal: Signal) -> DataError:
-    """Which samples of the whole dataset lack a value."""
-    count, first, what = 0, "", "NaN"
-    total = samples_of(data)
-    for rows in _slices(total, max(1, 1_000_000 // max(1, signal.size))):
-        if signal.categories:
-            values = _codes(data, signal, rows).astype(np.float64)
-            absent = values < 0
-        else:
-            values = _numbers(data, signal.name, rows)
-            absent = ~np.isfinite(values)
-        if absent.any() and not first:
-            place = np.argwhere(absent)[0]
-            what = "infinite values" if np.isinf(values[tuple(place)]) else "missing values"
-            first = f"sample {rows.start + place[0]}"
-            first += f", step {place[1]}" if len(place) == 2 else ""
-        count += int(absent.reshape(len(absent), -1).any(1).sum())
-    return DataError(
-        f"{signal.name} has {what} in {count:,} of {total:,} samples, first at {first}; "
-        "drop or repair them"
-    )
-
-
-def _slices(total: int, size: int) -> Iterator[slice]:
-    for start in range(0, total, size):
-        yield slice(start, min(total, start + size))
 
 
 def _batches(
@@ -315,13 +36,10 @@ def _batches(
         raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
     needed = set[str]().union(*(program.needed for program in programs))
     used = needed or {layout.signals[0].name}  # a formula about nothing still has a batch
-    for rows in _slices(samples_of(data), chunk or chunk_size(programs)):
+    for rows in slices(samples_of(data), chunk or chunk_size(programs)):
         yield rows, tensors_of(data, layout, rows, used)
         if progress is not None:
             progress(rows.stop - rows.start)
-
-
-# --- verdicts -------------------------------------------------------------------------------------
 
 
 def named(formulas: Rules) -> dict[str, Formula]:
@@ -399,11 +117,11 @@ def _labelled(
 def _labelled_table(
     data: pd.DataFrame, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
 ) -> pd.DataFrame:
-    judged = _judged(data)
-    own = [name for name in OURS[:2] if name in data.columns and name not in judged]
+    old = judged(data)
+    own = [name for name in OURS[:2] if name in data.columns and name not in old]
     if own:
         raise DataError(f"the table has a column {own[0]!r} of its own; rename it to keep it")
-    kept = data[[name for name in data.columns if name not in judged]].copy()
+    kept = data[[name for name in data.columns if name not in old]].copy()
     kept["satisfied"] = np.asarray(verdicts.all(1))
     kept["robustness"] = np.asarray(margins.min(1))
     if len(rules) > 1:

@@ -11,9 +11,9 @@ import torch
 import xarray as xr
 
 from constraints import FormulaError, Layout, Signal
+from surrogate.contents import Data, described, layout_of, samples_of, tensors_of
 from surrogate.distances import Array
 from surrogate.errors import ModelError
-from surrogate.labels import Data, described, layout_of, samples_of, tensors_of
 
 LARGEST = 1e150  # values whose squares are still numbers
 WORDS = 32  # of a category that count as columns: the most frequent

@@ -42,7 +42,7 @@ def check_shown(place: Path) -> None:
     ]
     assert len(pictures) >= 3
     assert all(len(picture) > 5_000 for picture in pictures)
-    drawn = "".join("".join(cell["source"]) for cell in cells)
+    drawn = "\n".join("".join(cell["source"]) for cell in cells)
     assert len(pictures) == len(re.findall(r"^fan_chart\(|^plt\.show\(", drawn, re.MULTILINE))
 
 

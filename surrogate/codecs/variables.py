@@ -21,8 +21,8 @@ from torch import Tensor
 
 from constraints import DataError, FormulaError, Layout, Signal
 from surrogate.codecs.channels import Identity, Transform, dequantised
+from surrogate.contents import LABELS, layout_of
 from surrogate.errors import ModelError
-from surrogate.labels import LABELS, layout_of
 
 Samples = slice | Sequence[int] | np.ndarray
 KINDS = ("real", "integer", "boolean", "words")

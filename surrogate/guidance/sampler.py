@@ -15,6 +15,7 @@ import xarray as xr
 from constraints import Formula, conjunction
 from constraints.contradictions import refuse_impossible
 from constraints.rules import from_network
+from surrogate.contents import described
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation import evaluate
 from surrogate.guidance.methods import METHODS
@@ -22,7 +23,7 @@ from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.rejection import Kept, reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import Settings
-from surrogate.labels import described, label
+from surrogate.labels import label
 from surrogate.model import Surrogate
 from surrogate.training import seeded
 

@@ -17,11 +17,11 @@ import xarray as xr
 
 from constraints import FormulaError
 from constraints.rules import from_network
+from surrogate.contents import LABELS, described
 from surrogate.distances import effective
 from surrogate.drawn import Asked, asked
 from surrogate.errors import ModelError
 from surrogate.evaluation import Evaluation, evaluate
-from surrogate.labels import LABELS, described
 from surrogate.plots import series, thinned, times, weights
 
 

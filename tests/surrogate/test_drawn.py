@@ -11,8 +11,9 @@ import xarray as xr
 from constraints import bridge, parse
 from constraints.rules import from_network
 from simulators import models, simulate
+from surrogate.contents import described
 from surrogate.drawn import Mark, asked
-from surrogate.labels import described, label
+from surrogate.labels import label
 
 
 @pytest.fixture(scope="module")

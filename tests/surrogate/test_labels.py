@@ -13,7 +13,8 @@ import torch
 import xarray as xr
 
 from constraints import DataError, FormulaError, parse
-from surrogate.labels import explanation_of, label, layout_of, tensors_of
+from surrogate.contents import layout_of, tensors_of
+from surrogate.labels import explanation_of, label
 
 LAW = "forall t: 0 <= S(t) + I(t) <= N"
 

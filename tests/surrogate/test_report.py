@@ -16,10 +16,11 @@ import xarray as xr
 from constraints import parse
 from constraints.rules import from_network
 from simulators import models, simulate
+from surrogate.contents import described
 from surrogate.drawn import Mark
 from surrogate.errors import ModelError
 from surrogate.evaluation import evaluate
-from surrogate.labels import described, label
+from surrogate.labels import label
 from surrogate.report import report
 from surrogate.reports import pictures
 from surrogate.reports import scenario as section

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surrogate.codecs import TimeSeriesCodec
+from surrogate.contents import layout_of
 from surrogate.errors import ModelError
-from surrogate.labels import layout_of
 from surrogate.tables import trajectories_from_table
 
 MEASLES = Path(__file__).parents[2].parent / "shared" / "data" / "measles_england_wales.csv"

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from constraints import compile, parse
 from surrogate.codecs import TimeSeriesCodec
-from surrogate.labels import layout_of
+from surrogate.contents import layout_of
 from tests.surrogate.codecs.trajectories import KINDS, generator, trajectories, weather
 
 EVERYTHING = slice(None)
