@@ -205,8 +205,11 @@ def read_rules(path: str) -> list[tuple[str, str]]:
             text = file.read(LONGEST + 1)
     except FileNotFoundError:
         raise InputError(f"there is no file {path!r} of rules") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path!r} is no text (in UTF-8), so it holds no rules") from None
     except (OSError, ValueError) as problem:
-        raise InputError(f"cannot read the rules in {path!r}: {problem}") from None
+        why = getattr(problem, "strerror", None) or problem
+        raise InputError(f"cannot read the rules in {path!r}: {why}") from None
     if len(text) > LONGEST:
         raise InputError(f"{path!r} is too long for a file of rules")
     found: list[tuple[str, str]] = []

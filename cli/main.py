@@ -92,7 +92,7 @@ def _code(problem: Exception) -> int | None:
         return 3 if isinstance(problem, formulas.ImpossibleError) else 2
     if models is not None and isinstance(problem, models.ModelError):
         return 2
-    if models is not None and isinstance(problem, models.TrainingError):
+    if models is not None and isinstance(problem, (models.TrainingError, models.SamplingError)):
         return 1
     return None
 

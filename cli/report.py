@@ -91,6 +91,8 @@ def command(
     if trust is not None:
         colour = {"good": "green", "care": "yellow", "poor": "red"}[trust.level]
         say.print(f"[{colour}]{escape(trust.says)}[/{colour}]")
+        for reason in trust.against:
+            say.print(f"  {escape(reason)}")
     say.print(f"[bold]{escape(str(target))}[/bold]  {console.size(len(content))}, for any browser")
     say.print(f"next: {escape(_next(found, data, against))}")
 

@@ -162,6 +162,8 @@ def command(
 
     from surrogate.model import Surrogate
 
+    _refuse_foreign(asked["method"], bool(where or bridge))
+
     options.compute_on(device, threads)
     folder, what = chosen(model)
     found = Surrogate.load(folder)
@@ -184,7 +186,8 @@ def command(
     files.write_dataset(draws, target)
     names = escape(", ".join(found.codec.layout().names))
     count = draws.sizes["sample"]
-    say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories of {names}")
+    noun = "trajectory" if count == 1 else "trajectories"
+    say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} {noun} of {names}")
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     if where or bridge:
         summary |= _told(draws, len(rules), say)
@@ -195,6 +198,27 @@ def command(
     say.print(f"next: surrogate {look} {escape(shlex.quote(str(target)))}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
+
+
+def _refuse_foreign(method: str, scenario: bool) -> None:
+    """InputError for an option that says nothing here: of another method, or of no scenario."""
+    from surrogate.guidance.settings import COMMON, OWN, owners
+
+    context = click.get_current_context()
+    every = {*COMMON, *(name for own in OWN.values() for name in own)} - {"steps"}
+    for name in ("solver", *sorted(every)):
+        if context.get_parameter_source(name) != click.core.ParameterSource.COMMANDLINE:
+            continue
+        option = {"forward": "--no-forward", "consistency": "--no-consistency"}.get(
+            name, f"--{name}"
+        )
+        if name == "solver" and scenario:
+            raise InputError("--solver is for draws without a scenario; with one: --method")
+        if name != "solver" and not scenario:
+            raise InputError(f"{option} needs a scenario: add --bridge or --where")
+        if name not in ("solver", *COMMON, *OWN[method]):
+            whose = " or ".join(f"--method {each}" for each in owners(name) if each != "auto")
+            raise InputError(f"{option} belongs to {whose}, not to --method {method}")
 
 
 def chosen(model: str | None) -> tuple[Path, str]:
@@ -254,14 +278,17 @@ def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:
     if log_p is None:
         _warn(found, say)
         return summary
-    sure = "" if error is None else f" (log {log_p:.3f} ± {error:.3f})"
-    say.print(f"probability {math.exp(log_p):.3g}{sure}")
-    say.print(
-        f"effective samples {found['effective']:,.0f} of {found['samples']:,}; at worst "
-        f"{found['least_effective']:.0%} of {found['particles']:,} particles carried the weight; "
-        f"{found['ancestors']:,} ancestors, as if {found['families']:,.0f} of equal offspring"
-    )
-    say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
+    sure = "" if error is None else f" ± {error:.3f} by chance; the model's own error comes on top"
+    say.print(f"probability {math.exp(log_p):.3g} (log {log_p:.3f}{sure})")
+    if found["method"] == "rejection":
+        say.print(f"kept {found['samples']:,} of {found['particles']:,} draws")
+    else:
+        say.print(
+            f"the {found['particles']:,} particles are worth {found['effective']:,.0f}, at worst "
+            f"{found['least_effective']:.0%} of them on the way; the samples come from "
+            f"{found['ancestors']:,} of them, as if from {found['families']:,.0f} with equal shares"
+        )
+        say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
     for name, (distance, floor) in found["from_rejection"].items():
         say.print(f"D({escape(name)}) from rejection {distance:.3f}, floor {floor:.3f}")
     _warn(found, say)

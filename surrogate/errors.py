@@ -10,6 +10,10 @@ class ModelError(ValueError):
     """Data, settings or a model folder that cannot be used, with the reason and the remedy."""
 
 
+class SamplingError(RuntimeError):
+    """A run that found no sample."""
+
+
 class TrainingError(RuntimeError):
     """A training run that had to stop: a diverging loss, no room to write."""
 

@@ -139,11 +139,15 @@ def _verdict(found: Verdict | None) -> Html | None:
     if found is None:
         return None
     sign = {"good": "✓", "care": "!", "poor": "✕"}[found.level]
-    reasons = [element("li", shortened(each)) for each in found.reasons]
+    against, good = (
+        [element("li", shortened(each)) for each in side] for side in (found.against, found.good)
+    )
     return element(
         "div",
         element("p", f"{sign}  {found.says}"),
-        element("ul", reasons) if reasons else None,
+        element("ul", against) if against else None,
+        element("span", "What is fine:") if against and good else None,
+        element("ul", good) if good else None,
         class_=f"verdict {found.level}",
         role="note",
     )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from surrogate.covariance import Covariance
-from surrogate.errors import ModelError
+from surrogate.errors import SamplingError
 from surrogate.guidance import truncated
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.particles import effective, systematic
@@ -37,7 +37,7 @@ WORTH = 1 / 3  # of a sample's worth that each should have at least
 def by_particles(question: Question) -> Outcome:
     """Samples by twisted particles."""
     settings, samples = question.settings, question.samples
-    particles = settings.particles or max(EACH * samples, FEWEST)
+    particles = settings.particles or particles_for(samples)
     steps = settings.steps or STEPS
     spent = 0
     for attempt in range(TRIES):
@@ -50,10 +50,11 @@ def by_particles(question: Question) -> Outcome:
         question.say(f"{'; '.join(problems)}: again with {particles:,} particles, {steps} steps")
     log_weights = torch.cat([batch.log_weights for batch in batches])
     if not bool(log_weights.isfinite().any()):
-        raise ModelError(
+        raise SamplingError(
             "no particle meets the scenario, which is improbable or contradicts the model; "
             "try more particles or steps, or ask for less"
         )
+    worth = effective(log_weights)
     each = torch.tensor([batch.log_z for batch in batches], dtype=torch.float64)
     log_z = truncated.log_mean(each)
     counts = [len(batch.x) for batch in batches]
@@ -67,9 +68,10 @@ def by_particles(question: Question) -> Outcome:
         log_weights=log_weights,
         origin=origin,
         drawn=sum(counts),
+        steps=steps,
         evaluations=spent + (0 if settings.weighted else SWEEPS * len(x)),
         met=sum(batch.met for batch in batches) / len(batches),
-        effective=_worth(batches, samples),
+        effective=worth,
         least_effective=min(batch.least / len(batch.x) for batch in batches),
         log_probability=log_z,
         log_probability_error=float(torch.exp(each - log_z).std()) / math.sqrt(len(batches)),
@@ -80,6 +82,11 @@ def by_particles(question: Question) -> Outcome:
         few = f"the samples come from few particles, as if from {made.families:.0f} of them"
         made.warnings = [*problems, few]
     return made
+
+
+def particles_for(samples: int) -> int:
+    """How many there are, if nobody says."""
+    return max(EACH * samples, FEWEST)
 
 
 def levels(covariance: Covariance, steps: int) -> Tensor:
@@ -102,12 +109,6 @@ def _run(question: Question, particles: int, steps: int, attempt: int) -> list[P
         twisted(question.scenario, size, sigmas, seeded(question.seed, 22, attempt, j), tell)
         for j in range(BATCHES)
     ]
-
-
-def _worth(batches: list[Particles], samples: int) -> float:
-    """The effective size of all particles, and of no more samples than were asked for."""
-    every = effective(torch.cat([batch.log_weights for batch in batches]))
-    return min(every, float(samples))
 
 
 def _chosen(
@@ -139,6 +140,7 @@ def _problems(batches: list[Particles], samples: int) -> list[str]:
     if not bool(each.isfinite().all()):
         found.append("in some batches no particle met the scenario")
     elif float(each.max() - each.min()) > 1.0:
-        factor = math.exp(float(each.max() - each.min()))
-        found.append(f"batches disagree on the probability by a factor of {factor:.1f}")
+        factor = math.exp(min(float(each.max() - each.min()), 700.0))
+        told = f"{factor:.1f}" if factor < 1000 else f"{factor:.0e}"
+        found.append(f"batches disagree on the probability by a factor of {told}")
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from surrogate.errors import ModelError
+from surrogate.errors import SamplingError
 from surrogate.guidance.batches import by_particles
 from surrogate.guidance.gradient import guided
 from surrogate.guidance.outcome import Outcome, Question
@@ -15,6 +15,7 @@ from surrogate.guidance.rejection import reject
 from surrogate.guidance.universal import universal
 from surrogate.training import seeded
 
+STEPS = 40  # of rejection
 MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for
 
 
@@ -34,7 +35,7 @@ def by_guidance(question: Question) -> Outcome:
         final=final,
         progress=question.counted(steps + final),
     )
-    return _led(question, x, steps * (1 + own.correctors) + final)
+    return _led(question, x, steps, steps * (1 + own.correctors) + final)
 
 
 def by_universal_guidance(question: Question) -> Outcome:
@@ -54,13 +55,14 @@ def by_universal_guidance(question: Question) -> Outcome:
         progress=question.counted(steps + final),
     )
     each = 2 if own.forward else 1  # the gradient at the clean point goes back through the network
-    return _led(question, x, each * steps * own.recurrence + final)
+    return _led(question, x, steps, each * steps * own.recurrence + final)
 
 
-def _led(question: Question, x: Tensor, evaluations: int) -> Outcome:
+def _led(question: Question, x: Tensor, steps: int, evaluations: int) -> Outcome:
     """Samples that were led to the scenario, whether or not they met it."""
     met, kept = question.scenario.satisfied(x)
-    found = Outcome.even(x, evaluations=evaluations * len(x), met=float(met.double().mean()))
+    share = float(met.double().mean())
+    found = Outcome.even(x, steps=steps, evaluations=evaluations * len(x), met=share)
     share = float((met & kept).double().mean())
     if share < 1:
         found.warnings = [f"{1 - share:.1%} of the samples do not meet the scenario"]
@@ -69,7 +71,7 @@ def _led(question: Question, x: Tensor, evaluations: int) -> Outcome:
 
 def by_rejection(question: Question) -> Outcome:
     """Unconditional samples, of which those that meet the scenario are kept."""
-    wanted, steps = question.samples, question.settings.steps
+    wanted, steps = question.samples, question.settings.steps or STEPS
     kept = reject(
         question.scenario,
         wanted,
@@ -80,13 +82,14 @@ def by_rejection(question: Question) -> Outcome:
         progress=question.counted(wanted),
     )
     if not len(kept.x):
-        raise ModelError(
+        raise SamplingError(
             f"none of {kept.drawn:,} samples meets the scenario; use the method twisted"
         )
     found = Outcome.even(
         kept.x[:wanted],
         drawn=kept.drawn,
-        evaluations=(steps or 40) * kept.drawn,
+        steps=steps,
+        evaluations=steps * kept.drawn,
         met=kept.met / kept.drawn,
         log_probability=math.log(kept.rate),
         log_probability_error=math.sqrt((1 - kept.rate) / len(kept.x)),

@@ -47,8 +47,9 @@ class Outcome:
     origin: Tensor  # the first particle that each comes from, (n,)
     drawn: int  # particles, or samples of which some were kept
     evaluations: int  # of the network, in samples
+    steps: int  # noise levels on the way
     met: float  # share of `drawn` that satisfied the formula before any was chosen
-    effective: float  # samples that these are worth
+    effective: float  # what the weighted ones of `drawn` are worth
     least_effective: float = 1.0  # share of the particles that carried the weight, at worst
     log_probability: float | None = None  # None where a method does not tell
     log_probability_error: float | None = None

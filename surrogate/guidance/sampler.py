@@ -18,11 +18,12 @@ from constraints.rules import from_network
 from surrogate.contents import described
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation import evaluate
+from surrogate.guidance.batches import particles_for
 from surrogate.guidance.methods import METHODS
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.rejection import Kept, reject
 from surrogate.guidance.scenario import Scenario
-from surrogate.guidance.settings import Settings
+from surrogate.guidance.settings import COMMON, OWN, Settings
 from surrogate.labels import label
 from surrogate.model import Surrogate
 from surrogate.training import seeded
@@ -31,7 +32,8 @@ __all__ = ["Diagnostics", "Settings", "sample"]
 SOFT = 10.0  # hardness where a method needs one
 PILOT = 2_000  # unconditional samples that tell how probable a scenario is
 PILOT_STEPS = 20  # enough to count by
-LIKELY = 1 / 3  # share of the pilot from which rejection is the cheaper way
+FEW = 20  # samples of the pilot without which it does not tell how many draws rejection needs
+UNSEEN = math.log(1e-9)  # of what is less probable a model knows little
 ENOUGH = 100  # samples of the pilot that others can be compared with
 
 
@@ -44,11 +46,12 @@ class Diagnostics:
     log_probability: float | None  # None where a method does not tell
     log_probability_error: float | None
     batches: list[float]  # log-probabilities by independent batches
-    effective: float  # samples that these are worth
+    effective: float  # what the weighted particles are worth
     least_effective: float  # share of particles that carried the weight, at worst
     ancestors: int  # first particles that the samples come from
     families: float  # what these are worth, if each counted by the samples it has
     particles: int
+    steps: int  # noise levels
     evaluations: int  # of the network, in samples
     met_before: float  # share that satisfied the formula before any was chosen
     acceptance: float | None  # of the pilot
@@ -92,7 +95,7 @@ def sample(
     )
     began = time.monotonic()
     pilot = None if chosen.guided else _pilot(scenario, seed)
-    method, why = _choice(chosen, pilot)
+    method, why = _choice(chosen, samples, pilot)
     if chosen.method == "auto":
         say(f"method: {method} ({why})")
     made = METHODS[method](Question(scenario, samples, seed, chosen, say, progress))
@@ -107,7 +110,7 @@ def sample(
     return data.assign_attrs(
         surrogate_seed=seed,
         surrogate_model=model.digest,
-        surrogate_settings=json.dumps(asdict(chosen)),
+        surrogate_settings=json.dumps({k: getattr(chosen, k) for k in (*COMMON, *OWN[method])}),
         surrogate_diagnostics=json.dumps(asdict(found)),
         **_attributes(found),
     )
@@ -119,13 +122,17 @@ def _pilot(scenario: Scenario, seed: int) -> _Pilot:
     return _Pilot(kept, (time.monotonic() - began) / PILOT)
 
 
-def _choice(settings: Settings, pilot: _Pilot | None) -> tuple[str, str]:
-    """The method, and why it is that one."""
+def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str, str]:
+    """The method, and why it is that one: each draw and each particle costs about the same."""
     if settings.method != "auto" or pilot is None:
         return settings.method, "as was asked for"
-    rate = pilot.kept.rate
-    why = f"{rate:.1%} of {PILOT:,} unconditional samples meet the scenario"
-    return ("rejection" if rate >= LIKELY else "twisted"), why
+    rate, kept = pilot.kept.rate, len(pilot.kept.x)
+    why = f"{rate:.2%} of {PILOT:,} unconditional samples meet the scenario"
+    if kept < FEW or settings.weighted:
+        return "twisted", why
+    draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples)
+    why += f": about {draws:,} draws, or {particles:,} particles"
+    return ("rejection" if draws <= particles else "twisted"), why
 
 
 def _from_rejection(
@@ -166,6 +173,7 @@ def _diagnostics(
         ancestors=made.ancestors,
         families=made.families,
         particles=made.drawn,
+        steps=made.steps,
         evaluations=made.evaluations + (0 if pilot is None else PILOT * PILOT_STEPS),
         met_before=made.met,
         acceptance=None if pilot is None else pilot.kept.rate,
@@ -174,8 +182,17 @@ def _diagnostics(
         samples=samples,
         rejection_seconds=rejection,
         from_rejection=compared,
-        warnings=made.warnings,
+        warnings=[*made.warnings, *_improbable(log_p)],
     )
+
+
+def _improbable(log_p: float | None) -> list[str]:
+    if log_p is None or log_p > UNSEEN:
+        return []
+    return [
+        "so improbable a scenario is far from all that the model has learned from: take the "
+        "samples and the probability as extrapolations"
+    ]
 
 
 def _attributes(found: Diagnostics) -> dict[str, Any]:

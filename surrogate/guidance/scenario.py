@@ -194,8 +194,10 @@ class Scenario:
         value = torch.zeros(len(x), dtype=torch.float64)
         if self.hard:
             kept = kept & met
-        else:
+        elif any(signal.categories for signal in self.layout.signals):
             value = self.program(self.flat(x), self.semantics)
+        else:  # of the counts that are emitted, not of what is rounded to them
+            value = self.program(self.finished(x), self.semantics).double()
         return torch.where(kept, value, -torch.inf)
 
 

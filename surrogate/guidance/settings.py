@@ -10,15 +10,21 @@ from surrogate.guidance.gradient import WEIGHTS
 
 METHODS = ("auto", "twisted", "guidance", "universal", "rejection")
 JACOBIANS = ("gaussian", "network")
+COMMON = ("method", "hardness", "consistency", "end")  # settings of all methods
+OWN = {  # and of each
+    "twisted": ("particles", "steps", "weighted", "jacobian"),
+    "rejection": ("steps",),
+    "guidance": ("steps", "schedule", "correctors", "strength", "langevin"),
+    "universal": ("steps", "forward", "backward", "recurrence", "strength", "langevin"),
+}
+OWN["auto"] = OWN["twisted"]
 
 
 @dataclass(frozen=True)
 class Settings:
     """`hardness`: of a >= b, which then counts as logsigmoid(hardness (a - b)); hard without it.
 
-    Of single methods: `particles` and `jacobian` of twisted; `schedule`, `correctors` of guidance;
-    `forward`, `backward`, `recurrence` of universal; `strength` (λ) and `langevin`, the steps at
-    the end, of both.
+    OWN says which belong to which method; `strength` is λ, `langevin` the steps at the end.
     """
 
     method: str = "auto"
@@ -49,7 +55,7 @@ class Settings:
         _between(self.langevin, 0, 10**6, "langevin")
         for name, value in (("hardness", self.hardness), ("strength", self.strength)):
             if value is not None and not 0 < value < math.inf:
-                raise ModelError(f"{name} must be a number > 0, not {value}")
+                raise ModelError(f"{name} must be a finite number > 0, not {value}")
         if self.method == "universal" and not (self.forward or self.backward):
             raise ModelError("universal guidance is forward, backward or both; this is neither")
 
@@ -57,6 +63,11 @@ class Settings:
     def guided(self) -> bool:
         """Whether samples are led to the scenario without weights: not all may meet it."""
         return self.method in ("guidance", "universal")
+
+
+def owners(name: str) -> list[str]:
+    """The methods that a setting belongs to."""
+    return [method for method in METHODS if name in OWN[method]]
 
 
 def _one_of(value: str, legal: tuple[str, ...], name: str) -> None:

@@ -19,7 +19,9 @@ COST: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("particles", "particles", number),
     ("effective", "effective sample size", lambda x: f"{x:,.0f}"),
     ("least_effective", "share of particles that carried the weight, at worst", percent),
+    ("steps", "noise levels on the way", number),
     ("ancestors", "starting points the samples descend from", number),
+    ("families", "as if from so many with equal shares", lambda x: f"{x:,.0f}"),
     ("copies", "samples that are copies of others", number),
     ("met_before", "particles that met the scenario before any was chosen", percent),
     ("acceptance", "unconditional samples that meet the scenario", percent),
@@ -65,7 +67,7 @@ def _origins(facts: Facts) -> Iterator[tuple[str, str]]:
     found: list[tuple[str, Any]] = [
         ("network", network.get("name")),
         ("described as", network.get("title") or attrs.get("title")),
-        ("reference", network.get("reference") or attrs.get("references")),
+        ("literature", network.get("reference") or attrs.get("references")),
         ("parameters", _pairs(about.get("parameters") or network.get("parameters"))),
         ("initial state", _pairs(about.get("initial")) or about.get("start")),
         ("model", attrs.get("surrogate_model")),

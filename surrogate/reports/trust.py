@@ -30,11 +30,17 @@ Reason = tuple[str, str]  # level and sentence
 
 @dataclass(frozen=True)
 class Verdict:
-    """`level`: good, care or poor; the reasons, the gravest first."""
+    """`level`: good, care or poor; what speaks against the samples, the gravest first, and what
+    for them."""
 
     level: str
     says: str
-    reasons: tuple[str, ...]
+    against: tuple[str, ...]
+    good: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self.against + self.good
 
 
 def verdict(facts: Facts) -> Verdict | None:
@@ -53,7 +59,9 @@ def verdict(facts: Facts) -> Verdict | None:
     elif level == "good":
         says += " The samples were not compared with a reference."
     ordered = sorted(reasons, key=lambda each: -LEVELS.index(each[0]))
-    return Verdict(level, says, tuple(sentence for _, sentence in ordered))
+    good = tuple(sentence for level, sentence in ordered if level == "good")
+    against = tuple(sentence for level, sentence in ordered if level != "good")
+    return Verdict(level, says, against, good)
 
 
 def _run(facts: Facts) -> list[Reason]:

@@ -72,8 +72,8 @@ def chance(log_p: float) -> str:
 def give_or_take(error: float) -> str:
     """What an error of a logarithm means for the number."""
     if error < 0.25:
-        return f"give or take {max(1, round(100 * error))} %"
-    return f"within a factor of about {math.exp(error):.1f}"
+        return f"give or take {max(1, round(100 * error))} % by chance"
+    return f"within a factor of about {math.exp(error):.1f} by chance"
 
 
 def duration(seconds: float) -> str:

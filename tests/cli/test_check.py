@@ -159,7 +159,7 @@ def test_rules_from_a_file(here: Path) -> None:
     (here / "rules.txt").write_text("# nothing\n")
     assert "holds no rules" in refused("t.nc", "--where", "@rules.txt")
     (here / "rules.txt").write_bytes(b"\xff\xfe\x00max")
-    assert "cannot read the rules" in refused("t.nc", "--where", "@rules.txt")
+    assert "is no text (in UTF-8)" in refused("t.nc", "--where", "@rules.txt")
     assert "there is no file 'other.txt' of rules" in refused("t.nc", "--where", "@other.txt")
     assert "cannot read the rules" in refused("t.nc", "--where", "@.")
 

@@ -178,7 +178,7 @@ def test_the_headline_answers(full: Page, scenario: xr.Dataset) -> None:
     met = float(scenario.satisfied.mean())
     for part in (
         "Scenario report · esirs",
-        "about 1 in 75,000, give or take 5 %",
+        "about 1 in 75,000, give or take 5 % by chance",
         "log P = −11.23 ± 0.05",
         f"of which {100 * met:.1f} % meet every requirement",
         "S is 30 at time 2.76 (step 25) or S is 40 at time 2.76 (step 25)",
@@ -413,8 +413,8 @@ def test_other_words() -> None:
     assert duration(9.71) == "9.7 seconds"
     assert duration(100_000) == "28 hours"
     assert duration(1e12) == "32,000 years"
-    assert give_or_take(0.05) == "give or take 5 %"
-    assert give_or_take(0.7) == "within a factor of about 2.0"
+    assert give_or_take(0.05) == "give or take 5 % by chance"
+    assert give_or_take(0.7) == "within a factor of about 2.0 by chance"
     assert stamp(np.linspace(0, 3.2, 30), 25) == "2.76"
     assert stamp(np.arange(9.0), 3) == "3"
 

@@ -1,0 +1,99 @@
+"""`surrogate sample` with a scenario: what it writes and says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from click.testing import CliRunner
+
+from cli.main import main
+
+BRIDGE = ("--bridge", "S0=80,I0=10,S25=30")
+SMALL = ("--samples", "60", "--particles", "400", "--steps", "15", "--threads", "1")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, ["sample", *words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_a_bridge_and_a_rule() -> None:
+    code, out, said = run(*BRIDGE, "--where", "forall t: I(t) <= 60", *SMALL, "--json")
+    assert code == 0, said
+    told = json.loads(out)
+    assert told["satisfied"] == told["consistent"] == 1
+    assert "scenario met by 100.0% of the samples; 100.0% consistent with the network" in said
+    assert "by chance; the model's own error comes on top" in said
+    assert "rejection would have taken" in said
+    assert "next: surrogate report samples.nc" in said
+    with xr.open_dataset("samples.nc") as data:
+        assert (data.S.values[:, 0] == 80).all()
+        assert (data.S.values[:, 25] == 30).all()
+        assert data.attrs["surrogate_method"] == "twisted"
+        assert set(json.loads(data.attrs["surrogate_settings"])) == {
+            *("method", "hardness", "consistency", "end"),
+            *("particles", "steps", "weighted", "jacobian"),
+        }
+
+
+def test_what_is_common_is_drawn_and_kept() -> None:
+    code, _, said = run("--where", "I(0) <= 10", "--samples", "1", "--threads", "1")
+    assert code == 0, said
+    assert "method: rejection" in said
+    assert "1 trajectory of S, I, R" in said
+    assert "kept 1 of " in said
+
+
+def test_what_nothing_was_learned_about() -> None:
+    code, _, said = run("--where", "I(20) = 99", *SMALL, "--quiet")
+    assert code == 0, said
+    with xr.open_dataset("samples.nc") as data:
+        told = json.loads(data.attrs["surrogate_diagnostics"])
+    assert any(
+        "take the samples and the probability as extrapolations" in w for w in told["warnings"]
+    )
+
+
+def test_very_hard_is_hard() -> None:
+    code, _, said = run("--bridge", "S25=30", *SMALL, "--hardness", "1e9")
+    assert code == 0, said
+    with xr.open_dataset("samples.nc") as data:
+        assert (data.S.values[:, 25] == 30).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--bridge", "X0=3"], 2, "unknown signal 'X' (have: I, R, S)"),
+        (["--bridge", "S30=3"], 2, "past the last step, 29"),
+        (["--bridge", "S0=101"], 3, "S(0) is at most 100"),
+        (["--bridge", "S0=95,I0=6"], 3, "must be 100 or less"),
+        (["--where", "S(3) >= 60", "--where", "S(3) <= 50"], 3, "no data can satisfy"),
+        (["--where", "Q(3) >= 2"], 2, "unknown signal or function 'Q'"),
+        (["--where", "S@2.55 >= 2"], 2, "not on the grid; nearby are"),
+        (["--where", "@missing.txt"], 2, "there is no file 'missing.txt' of rules"),
+        ([*BRIDGE, "--samples", "0"], 2, "--samples must be >= 1"),
+        ([*BRIDGE, "--particles", "1"], 2, "particles must be a whole number of 8"),
+        ([*BRIDGE, "--hardness", "nan"], 2, "hardness must be a finite number"),
+        ([*BRIDGE, "--method", "guidance", "--particles", "50"], 2, "belongs to --method twisted"),
+        ([*BRIDGE, "--recurrence", "2"], 2, "belongs to --method universal, not to --method auto"),
+        ([*BRIDGE, "--solver", "sde"], 2, "--solver is for draws without a scenario"),
+        (["--hardness", "5"], 2, "--hardness needs a scenario: add --bridge or --where"),
+        (["--no-consistency"], 2, "--no-consistency needs a scenario"),
+        ([*BRIDGE, "--method", "universal", "--no-forward"], 2, "this is neither"),
+    ],
+)
+def test_what_is_refused(words: list[str], code: int, message: str) -> None:
+    found, out, said = run(*words)
+    assert found == code
+    assert message in said
+    assert not out
+    assert not list(Path().iterdir())
