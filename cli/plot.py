@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -49,6 +50,10 @@ def command(
     """
     if trajectories < 0:
         raise InputError(f"--trajectories must be >= 0, not {trajectories}")
+    for path in (data, against):
+        if path is not None and files.is_table(path):
+            again = f"surrogate report {shlex.quote(path)}"
+            raise InputError(f"plot draws netCDF files and Zarr folders; of a table: {again}")
     source = files.open_trajectories(data)
     target = Path(out) if out is not None else Path(data).with_suffix(".png")
 
@@ -80,6 +85,6 @@ def command(
     with replacing(target) as part:
         figure.savefig(part, dpi=150, format=target.suffix[1:].lower())
     say = console.messages(quiet)
-    say.print(f"[bold]{escape(str(target))}[/bold]  {', '.join(names)}")
+    say.print(f"[bold]{escape(str(target))}[/bold]  {escape(', '.join(names))}")
     if species is None and len(have) > MOST_PANELS:
         say.print(f"the first {MOST_PANELS} of {len(have)} variables; choose others with --species")

@@ -16,7 +16,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import DataError, Formula, FormulaError, Program, compile, conjunction
+from constraints import DataError, Formula, FormulaError, Layout, Program, compile, conjunction
 from constraints.explain import Explainer, Explanation, chunk_size
 from surrogate.contents import EACH, LABELS, Data, judged, layout_of, samples_of, slices, tensors_of
 
@@ -72,15 +72,19 @@ def label(
     end: str | None = None,
     chunk: int | None = None,
     *,
+    layout: Layout | None = None,
     progress: Progress | None = None,
 ) -> D:
     """A copy with `satisfied` and `robustness` for all rules together and for each of them.
+
+    `layout`: of the signals, where it is not to be read off the data: the tolerance of equal real
+    numbers is a share of the span that it tells.
 
     In a dataset the rules have a dimension of their own, `rule`; in a table, if there are
     several, each has a column "satisfied: <rule>".
     """
     rules = named(formulas)
-    layout = layout_of(data)
+    layout = layout or layout_of(data)
     programs = [compile(formula, layout, end) for formula in rules.values()]
     shape = (samples_of(data), len(rules))
     verdicts, margins = np.empty(shape, bool), np.empty(shape, np.float32)

@@ -71,9 +71,11 @@ class Ranges:
     ) -> Tensor:
         """x moved within the box until a dependent species, `found` (B, T), is in its range.
 
-        Each member moves in proportion to the room it has, so that none leaves its own range.
+        Each member moves in proportion to the room it has, so that none leaves its own range. What
+        follows from counts has the half units of them all: rounding brings it back.
         """
-        excess = found - found.clamp(dependent.low, dependent.high)
+        reach = sum(abs(m.weight) * REACH for m in members if m.variable.kind == "integer")
+        excess = found - found.clamp(dependent.low - reach, dependent.high + reach)
         wrong = excess != 0
         if not members or not bool(wrong.any()):
             return x

@@ -33,6 +33,7 @@ SOFT = 10.0  # hardness where a method needs one
 PILOT = 2_000  # unconditional samples that tell how probable a scenario is
 PILOT_STEPS = 20  # enough to count by
 FEW = 20  # samples of the pilot without which it does not tell how many draws rejection needs
+MOST = 100_000  # draws that are worth it where particles failed
 UNSEEN = math.log(1e-9)  # of what is less probable a model knows little
 ENOUGH = 100  # samples of the pilot that others can be compared with
 
@@ -85,10 +86,10 @@ def sample(
     seed = whole_number(seed, "seed")
     chosen = settings or Settings()
     rules = dict(where) if isinstance(where, Mapping) else {str(where): where}
-    goal = conjunction(*rules.values())
+    goal, layout = conjunction(*rules.values()), model.codec.layout()
     known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
     physics = known if chosen.consistency else {}
-    refuse_impossible(goal, model.codec.layout(), given=list(known.values()), end=chosen.end)
+    refuse_impossible(goal, layout, given=list(known.values()), end=chosen.end)
     hardness = (chosen.hardness or SOFT) if chosen.guided else chosen.hardness
     scenario = Scenario(
         model, goal, physics, end=chosen.end, hardness=hardness, jacobian_of=chosen.jacobian
@@ -98,10 +99,17 @@ def sample(
     method, why = _choice(chosen, samples, pilot)
     if chosen.method == "auto":
         say(f"method: {method} ({why})")
-    made = METHODS[method](Question(scenario, samples, seed, chosen, say, progress))
+    elif method == "rejection" and pilot is not None and not len(pilot.kept.x):
+        say(f"none of {PILOT:,} unconditional samples meets the scenario: this may take long")
+    question = Question(scenario, samples, seed, chosen, say, progress)
+    made = METHODS[method](question)
+    if chosen.method == "auto" and made.warnings and _affordable(pilot, samples):
+        method, why = "rejection", f"particles failed: {'; '.join(made.warnings)}"
+        say(f"method: rejection ({why})")
+        made = METHODS[method](question)
     data = model.codec.to_dataset(scenario.shaped(made.x).float())
     compared = _from_rejection(scenario, data, pilot) if method == "twisted" else {}
-    data = label(data, rules | physics, chosen.end)
+    data = label(data, rules | physics, chosen.end, layout=layout)
     data["log_weight"] = ("sample", made.log_weights.numpy(), {"long_name": "log of the weight"})
     whence = {"long_name": "first particle that the sample comes from"}
     data["origin"] = ("sample", made.origin.to(torch.int32).numpy(), whence)
@@ -133,6 +141,11 @@ def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str
     draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples)
     why += f": about {draws:,} draws, or {particles:,} particles"
     return ("rejection" if draws <= particles else "twisted"), why
+
+
+def _affordable(pilot: _Pilot | None, samples: int) -> bool:
+    """Whether rejection is a way out."""
+    return pilot is not None and len(pilot.kept.x) >= FEW and samples / pilot.kept.rate <= MOST
 
 
 def _from_rejection(

@@ -118,3 +118,11 @@ def test_samples_are_compared_with_the_pilot(answers: dict[str, xr.Dataset]) -> 
     for name in ("a", "b"):
         distance, floor = told["from_rejection"][name]
         assert distance < 1.4 * floor
+
+
+def test_equal_real_numbers_have_the_tolerance_of_the_model(bed: Bed) -> None:
+    """Which is a share of the span of what it learned from, not of what is drawn."""
+    settings = Settings(method="twisted", particles=800, steps=20)
+    data = sample(bed.model, 200, parse("a(5) = 0.5 and b(2) = 0"), 1, settings)
+    assert bool(data.satisfied.all())
+    assert 0 < abs(data.a.values[:, 5] - 0.5).max() < 0.1
