@@ -284,7 +284,8 @@ class TimeSeriesCodec:
     def within(self, x: Tensor) -> Tensor:
         """x (B, C, T) brought into the ranges of the variables; differentiable almost everywhere.
 
-        What is there already is left as it is: encoded data are.
+        What is there already is left as it is: encoded data are, up to the half units of counts
+        that others follow from.
         """
         x = self._ranges.box(x)
         for relation in self.relations:
