@@ -71,12 +71,9 @@ class Ranges:
     ) -> Tensor:
         """x moved within the box until a dependent species, `found` (B, T), is in its range.
 
-        Each member moves in proportion to the room it has, so that none leaves its own range. What
-        follows from counts ends in a staircase, as wide as the half units of them all; the line
-        through the middle of its steps is taken, and rounding does the rest.
+        Each member moves in proportion to the room it has, so that none leaves its own range.
         """
-        reach = sum(abs(m.weight) * REACH for m in members if m.variable.kind == "integer") / 2
-        excess = found - found.clamp(dependent.low - reach, dependent.high + reach)
+        excess = found - found.clamp(dependent.low, dependent.high)
         wrong = excess != 0
         if not members or not bool(wrong.any()):
             return x

@@ -285,7 +285,7 @@ class TimeSeriesCodec:
         """x (B, C, T) brought into the ranges of the variables; differentiable almost everywhere.
 
         What is there already is left as it is: encoded data are, up to the half units of counts
-        that others follow from.
+        that another species follows from.
         """
         x = self._ranges.box(x)
         for relation in self.relations:
