@@ -21,30 +21,17 @@ from torch import Tensor
 from constraints import LogProbabilistic, parse
 from surrogate.codecs import TimeSeriesCodec
 from surrogate.covariance import Covariance
-from surrogate.denoise import Denoiser
+from surrogate.exact import Exact
 from surrogate.gaussian import MixtureDenoiser
 from surrogate.guidance.gradient import guided
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
-from surrogate.model import Surrogate
 from surrogate.training import seeded
 
 MEANS, DEVIATIONS = np.array([-3.0, 4.0]), np.array([0.5, 1.0])
 GOAL = parse("x(0) >= 0")
 K, STEPS, CORRECTORS, FINAL = 50.0, 1_000, 1, 200
-
-
-class Exact(Surrogate):
-    """A surrogate that knows its score."""
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def bounded(self) -> Denoiser:
-        return self.denoiser
 
 
 def cdf(x: np.ndarray) -> np.ndarray:

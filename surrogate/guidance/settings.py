@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, whole_number
 from surrogate.guidance.gradient import WEIGHTS
 
 METHODS = ("auto", "twisted", "guidance", "universal", "rejection")
@@ -18,6 +18,14 @@ OWN = {  # and of each
     "universal": ("steps", "forward", "backward", "recurrence", "strength", "langevin"),
 }
 OWN["auto"] = OWN["twisted"]
+WHOLE = (  # settings that count something, with the least and the most
+    ("particles", 8, 10**7),
+    ("steps", 3, 10_000),
+    ("correctors", 0, 1_000),
+    ("backward", 0, 10_000),
+    ("recurrence", 1, 1_000),
+    ("langevin", 0, 10**6),
+)
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,13 @@ class Settings:
         _one_of(self.method, METHODS, "method")
         _one_of(self.jacobian, JACOBIANS, "jacobian")
         _one_of(self.schedule, WEIGHTS, "schedule")
-        _between(self.particles, 8, 10**7, "particles")
-        _between(self.steps, 3, 10_000, "steps")
-        _between(self.correctors, 0, 1_000, "correctors")
-        _between(self.backward, 0, 10_000, "backward")
-        _between(self.recurrence, 1, 1_000, "recurrence")
-        _between(self.langevin, 0, 10**6, "langevin")
-        for name, value in (("hardness", self.hardness), ("strength", self.strength)):
-            if value is not None and not 0 < value < math.inf:
-                raise ModelError(f"{name} must be a finite number > 0, not {value}")
+        for name, least, most in WHOLE:
+            value = getattr(self, name)
+            if value is not None:
+                whole_number(value, name, least, most)
+        for name, real in (("hardness", self.hardness), ("strength", self.strength)):
+            if real is not None and not 0 < real < math.inf:
+                raise ModelError(f"{name} must be a finite number > 0, not {real}")
         if self.method == "universal" and not (self.forward or self.backward):
             raise ModelError("universal guidance is forward, backward or both; this is neither")
 
@@ -73,10 +79,3 @@ def owners(name: str) -> list[str]:
 def _one_of(value: str, legal: tuple[str, ...], name: str) -> None:
     if value not in legal:
         raise ModelError(f"unknown {name} {value!r} (have: {', '.join(legal)})")
-
-
-def _between(value: int | None, least: int, most: int, name: str) -> None:
-    if value is None:
-        return
-    if type(value) is not int or not least <= value <= most:
-        raise ModelError(f"{name} must be a whole number of {least:,} to {most:,}, not {value}")

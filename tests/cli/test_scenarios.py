@@ -81,7 +81,7 @@ def test_very_hard_is_hard() -> None:
         (["--where", "S@2.55 >= 2"], 2, "not on the grid; nearby are"),
         (["--where", "@missing.txt"], 2, "there is no file 'missing.txt' of rules"),
         ([*BRIDGE, "--samples", "0"], 2, "--samples must be >= 1"),
-        ([*BRIDGE, "--particles", "1"], 2, "particles must be a whole number of 8"),
+        ([*BRIDGE, "--particles", "1"], 2, "particles must be a whole number from 8"),
         ([*BRIDGE, "--hardness", "nan"], 2, "hardness must be a finite number"),
         ([*BRIDGE, "--method", "guidance", "--particles", "50"], 2, "belongs to --method twisted"),
         ([*BRIDGE, "--recurrence", "2"], 2, "belongs to --method universal, not to --method auto"),

@@ -9,22 +9,9 @@ from torch import Tensor
 
 from surrogate.codecs import TimeSeriesCodec
 from surrogate.covariance import Covariance
-from surrogate.denoise import Denoiser
+from surrogate.exact import Exact
 from surrogate.gaussian import MixtureDenoiser
-from surrogate.model import Surrogate
 from surrogate.training import seeded
-
-
-class Exact(Surrogate):
-    """A surrogate that knows its score."""
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def bounded(self) -> Denoiser:
-        return self.denoiser
 
 
 def mixture(channels: int, steps: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,12 +10,13 @@ import xarray as xr
 from constraints import parse
 from surrogate.codecs import TimeSeriesCodec
 from surrogate.covariance import Covariance
+from surrogate.exact import Exact
 from surrogate.gaussian import GaussianDenoiser
 from surrogate.guidance import scenario as scenarios
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.training import seeded
-from tests.surrogate.guidance.bed import Bed, Exact
+from tests.surrogate.guidance.bed import Bed
 
 
 def growing(n: int = 4000, steps: int = 6) -> xr.Dataset:
