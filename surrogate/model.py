@@ -198,7 +198,10 @@ class Surrogate:
         if not place.is_dir():  # it may have been about to be replaced
             store.settle(place)
         if not place.is_dir():
-            raise ModelError(f"there is no model folder {str(folder)!r}; make one: surrogate train")
+            raise ModelError(
+                f"there is no model folder {str(folder)!r}; make one: surrogate train (with the "
+                f"package come: {', '.join(bundled())})"
+            )
         if not (place / CONFIG).exists():
             raise ModelError(
                 f"{str(folder)!r} is no model folder: it has no {CONFIG}; make one: surrogate train"
