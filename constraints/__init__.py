@@ -26,9 +26,11 @@ from constraints.formula import forall as forall
 from constraints.formula import historically as historically
 from constraints.formula import iff as iff
 from constraints.formula import implies as implies
+from constraints.formula import instances_of as instances_of
 from constraints.formula import once as once
 from constraints.formula import one_of as one_of
 from constraints.language import parse as parse
+from constraints.lowered import Warp as Warp
 from constraints.program import Program as Program
 from constraints.program import compile as compile
 from constraints.semantics import Boolean as Boolean
@@ -45,3 +47,4 @@ from constraints.terms import minimum as minimum
 from constraints.terms import now as now
 from constraints.terms import signals as signals
 from constraints.terms import time as time
+from constraints.warps import warped as warped

@@ -3,9 +3,10 @@
 A sampler that only knows its clean point up to a Gaussian should not ask what a formula is worth
 at the mean; it should average. Each atom is averaged exactly over the variance aᵀCa of its sum
 y = a·x (`averages`; sums that are not linear are linearised at the mean), and connectives combine
-the averages as before. Quantifiers need care: the steps of a trajectory are correlated, and the
-sum of their log-probabilities is far below the log-probability of them all. A hard atom at steps
-that form a Markov chain is followed along it (`chains`). Otherwise `forall` is the power mean
+the averages as before. The mean of a category's weight is its probability, which a hard atom is
+about. Quantifiers need care: the steps of a trajectory are correlated, and the sum of their
+log-probabilities is far below the log-probability of them all. A hard atom at steps that form a
+Markov chain is followed along it (`chains`). Otherwise `forall` is the power mean
 -(Σ (-ℓ)^q)^(1/q), with q = 1/√(1 - r), at most 4, where r is the root mean square correlation of
 the atoms' noise; `exists` is its dual. Uncorrelated atoms are summed (q = 1), a
 covariance of zero gives the ordinary value, and correlated ones come within about 0.1 of Monte
@@ -31,13 +32,14 @@ from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.folds import Fold, PowerMean, PowerOr
 from constraints.frames import Frame
-from constraints.lowered import Atom
+from constraints.lowered import Atom, Warped
 from constraints.nodes import Node
 from constraints.semantics import LogLTN, LogProbabilistic
 from constraints.signals import Layout
 from constraints.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 
 GREATEST_POWER = 4.0
+LEAST_CHANCE = 1e-6  # of a category; below it one is as unlikely as another
 MOST_ROWS = 512  # atoms whose correlations are looked at; more are thinned out
 Known = TypeVar("Known")
 Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
@@ -134,10 +136,10 @@ class BeliefEvaluator(Evaluator):
         found = self.known(key, "correlation", lambda: self.correlation(mean_rows, node))
         self.correlations.append(found)
         self.met = node, y, mean_rows, key
-        shape = y.shape[1:]
-        return self.logic.average(
-            y, variance.reshape((1, *shape) if linear_rows else y.shape), node
-        )
+        variance = variance.reshape((1, *y.shape[1:]) if linear_rows else y.shape)
+        if node.category is not None and math.isinf(self.logic.hardness(node)):
+            return chance(y if node.chooses else 1 - y, variance)
+        return self.logic.average(y, variance, node)
 
     def known(self, key: Any, what: str, find: Callable[[], Known]) -> Known:
         """What was found of an atom before, under the same covariance."""
@@ -278,6 +280,17 @@ class _Correlated(Fold):
         return self.chosen().scan(x)
 
 
+def chance(p: Tensor, variance: Tensor) -> Tensor:
+    """log p, where p is the mean of a category's weights, which have a variance.
+
+    Who moves the mean by covariance times gradient adds at most one to p: the gradient is
+    1 / max(p, variance) in place of 1 / p.
+    """
+    known = p.detach()
+    slope = 1 / torch.maximum(known, variance).clamp(min=LEAST_CHANCE)
+    return known.clamp(LEAST_CHANCE, 1).log() + (p - known) * slope
+
+
 def thinned(rows: Tensor) -> Tensor:
     """At most MOST_ROWS of them, or nearly, evenly spaced."""
     return rows[:: -(-len(rows) // MOST_ROWS)] if len(rows) else rows
@@ -300,7 +313,7 @@ def linear(term: Node) -> bool:
             return (linear(left) and _constant(right)) or (_constant(left) and linear(right))
         case Apply("/", (left, right)):
             return linear(left) and _constant(right)
-        case Apply() | Aggregate() | Count():
+        case Apply() | Aggregate() | Count() | Warped():
             return False
     return isinstance(term, Term)  # the weight of a category
 

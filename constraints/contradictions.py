@@ -332,6 +332,9 @@ class _Prover:
         strict = (node.open_low, node.open_high)
         if node.integer:
             (low, high), strict = whole_bounds(node), (False, False)
+        if node.category is not None:  # weights of a sample are 0 or 1
+            low, high = (1.0, math.inf) if node.chooses else (-math.inf, 0.0)
+            strict = (False, False)
         for offset, column in zip(value[0].tolist(), (value[1:] - value[0]).T, strict=True):
             cells = column.nonzero()[:, 0].tolist()
             yield _Sum(

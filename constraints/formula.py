@@ -335,3 +335,9 @@ def names(node: Node) -> set[str]:
     """The names a formula or term mentions."""
     own = {node.name} if isinstance(node, Name) else set()
     return own.union(*(names(child) for child in node.children()))
+
+
+def instances_of(*formulas: Node) -> int:
+    """The greatest instance that formulas speak of: 2 of `alcohol[1] > alcohol[2] + 1`, else 1."""
+    own = (node.instance or 1 for node in formulas if isinstance(node, Name))
+    return max([1, *own, *(instances_of(*node.children()) for node in formulas)])

@@ -12,10 +12,10 @@ An `Atom` says that a sum of coefficients times readings lies in an interval. Lo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from constraints import formula as f
+from constraints.joining import all_of, any_of, quantified
 from constraints.lowered import Atom, Moving, Option
 from constraints.signals import Layout
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
@@ -42,22 +42,22 @@ class _Lowering:
             case f.Not(body):
                 return go(body, not positive)
             case f.And(parts) | f.Or(parts):
-                join = _all if isinstance(node, f.And) == positive else _any
+                join = all_of if isinstance(node, f.And) == positive else any_of
                 return join(go(part) for part in parts)
             case f.Implies(left, right):
-                join = _any if positive else _all
+                join = any_of if positive else all_of
                 return join([go(left, not positive), go(right)])
             case f.Iff(left, right) | f.Xor(left, right):
                 same = isinstance(node, f.Iff) == positive
-                return _any(
-                    _all([go(left, sign), go(right, sign == same)]) for sign in (True, False)
+                return any_of(
+                    all_of([go(left, sign), go(right, sign == same)]) for sign in (True, False)
                 )
             case f.Annotated(body, own, weight):
                 inner = self.formula(body, positive, own or k, level)
                 return inner if weight is None else f.Annotated(inner, weight=weight)
             case f.Quantifier(kind, variable, first, last, body, region):
                 inner = self.formula(body, positive, k, level + 1)
-                return _quantifier(_dual(kind, positive), variable, first, last, inner, region)
+                return quantified(_dual(kind, positive), variable, first, last, inner, region)
             case Moving(kind, left, right):
                 left, right = (self.formula(part, positive, k, level + 1) for part in (left, right))
                 return replace(node, kind=_dual(kind, positive), left=left, right=right)
@@ -92,7 +92,7 @@ class _Lowering:
         far = given + slack
         below = replace(atom, high=value - far, open_high=True)
         above = replace(atom, low=value + far, open_low=True)
-        return _any([self.unfold(below, level), self.unfold(above, level)])
+        return any_of([self.unfold(below, level), self.unfold(above, level)])
 
     def counted(self, term: Term, k: float | None, level: int) -> Term:
         """The term with the formulas that it counts lowered."""
@@ -166,7 +166,7 @@ class _Lowering:
         if atom.low > -math.inf and atom.high < math.inf:
             upper = replace(atom, low=-math.inf, open_low=False)
             lower_ = replace(atom, high=math.inf, open_high=False)
-            return _all([self.unfold(upper, level), self.unfold(lower_, level)])
+            return all_of([self.unfold(upper, level), self.unfold(lower_, level)])
         place = folds[0]
         if atom.high == math.inf:  # turn y >= low into -y <= -low
             atom = replace(
@@ -190,10 +190,10 @@ class _Lowering:
 
         match term:
             case Apply("abs", (body,)):
-                join = _all if coefficient > 0 else _any
+                join = all_of if coefficient > 0 else any_of
                 return join([put(body), put(-body)])
             case Apply("max" | "min" as kind, arguments):
-                join = _all if (kind == "max") == (coefficient > 0) else _any
+                join = all_of if (kind == "max") == (coefficient > 0) else any_of
                 return join(put(argument) for argument in arguments)
             case Aggregate("argmax" | "argmin"):
                 return self.peak(term, coefficient, atom) if not rest else _canonical(atom)
@@ -201,7 +201,7 @@ class _Lowering:
                 word = "forall" if (kind == "max") == (coefficient > 0) else "exists"
                 name = f"%{level}"
                 inner = put(moved(body, Step(name)), 1)
-                return _quantifier(word, name, first, last, inner, region)
+                return quantified(word, name, first, last, inner, region)
         raise AssertionError(term)
 
     def peak(self, term: Aggregate, coefficient: float, atom: Atom) -> f.Formula:
@@ -311,81 +311,5 @@ def moved(term: Term, step: Step) -> Term:
     return go(term)
 
 
-# joining
-
-
 def _dual(kind: str, positive: bool) -> str:
     return kind if positive else {"forall": "exists", "exists": "forall"}[kind]
-
-
-def _quantifier(
-    kind: str,
-    variable: str,
-    first: Step | None,
-    last: Step | None,
-    body: f.Formula,
-    region: str | None,
-) -> f.Formula:
-    fixed = first is None or last is None or first.base is last.base is None
-    if body == (f.TRUE if kind == "forall" else f.FALSE) or (fixed and body in (f.TRUE, f.FALSE)):
-        return body  # a window that moves may be empty, and decide by that
-    if kind == "forall" and isinstance(body, f.And):
-        return _all(f.Quantifier(kind, variable, first, last, part, region) for part in body.parts)
-    return f.Quantifier(kind, variable, first, last, body, region)
-
-
-def _all(parts: Iterable[f.Formula]) -> f.Formula:
-    """Conjunction without repetition, with its halves of intervals joined."""
-    flat = list(dict.fromkeys(f.And(tuple(parts)).parts))
-    if f.FALSE in flat:
-        return f.FALSE
-    kept = [part for part in flat if part != f.TRUE]
-    return f.conjunction(*_intervals(kept)) if kept else f.TRUE
-
-
-def _any(parts: Iterable[f.Formula]) -> f.Formula:
-    flat = list(dict.fromkeys(f.Or(tuple(parts)).parts))
-    if f.TRUE in flat:
-        return f.TRUE
-    kept = [part for part in flat if part != f.FALSE]
-    return f.disjunction(*kept) if kept else f.FALSE
-
-
-def _intervals(parts: list[f.Formula]) -> list[f.Formula]:
-    """Join `x >= a` and `x <= b`, under the same quantifiers, into `a <= x <= b`."""
-    done: list[f.Formula] = []
-    open_: dict[object, int] = {}
-    for part in parts:
-        atom = _innermost(part)
-        if atom is None or atom.slack or math.isinf(atom.low) == math.isinf(atom.high):
-            done.append(part)
-            continue
-        upper = math.isinf(atom.low)
-        blank = replace(atom, low=0.0, high=0.0, open_low=False, open_high=False)
-        context = _around(part, blank)
-        other = open_.get((context, not upper))
-        if other is not None:
-            mate = _innermost(done[other])
-            assert mate is not None
-            low, high = (mate, atom) if upper else (atom, mate)
-            if low.low < high.high:
-                both = replace(low, high=high.high, open_high=high.open_high)
-                done[other] = _around(part, both)
-                del open_[context, not upper]
-                continue
-        open_.setdefault((context, upper), len(done))
-        done.append(part)
-    return done
-
-
-def _innermost(part: f.Formula) -> Atom | None:
-    while isinstance(part, f.Quantifier) and part.kind == "forall":
-        part = part.body
-    return part if isinstance(part, Atom) else None
-
-
-def _around(part: f.Formula, atom: Atom) -> f.Formula:
-    """`part` with its innermost atom replaced."""
-    if isinstance(part, f.Quantifier):
-        return replace(part, body=_around(part.body, atom))
-    return atom

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
 
 from constraints import formula as f
 from constraints.terms import Name, Step, Term, add
@@ -11,12 +14,47 @@ from constraints.terms import Name, Step, Term, add
 NUMBERS, PIXELS = "#", "*"  # domains of a quantifier besides steps: plain numbers; every pixel
 
 
+class Warp(Protocol):
+    """An increasing map from a latent z to the value Q(z) of a column, possibly a staircase."""
+
+    @property
+    def low(self) -> float:
+        """The least latent; below it Q does not change."""
+        ...
+
+    @property
+    def high(self) -> float: ...
+    @property
+    def span(self) -> float:
+        """How far latents lie apart."""
+        ...
+
+    def inverse(self, z: Tensor, /) -> Tensor:
+        """Q(z), any shape, differentiable almost everywhere: a staircase may be smoothed."""
+        ...
+
+    def interval(
+        self, low: float, high: float, open_low: bool, open_high: bool, /
+    ) -> tuple[float, float]:
+        """The latents with low <= Q(z) <= high (an open end: <), closed; reversed if none."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Option(Term):
-    """The weight of one category of a signal."""
+    """The weight of one category of a signal, which has these words."""
 
     signal: Name
     index: int
+    words: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Warped(Term):
+    """The value of a column whose latents the data hold."""
+
+    signal: Name
+    warp: Warp = field(compare=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,8 +93,26 @@ class Atom(f.Formula):
     def equality(self) -> bool:
         return self.low == self.high
 
+    @property
+    def category(self) -> Name | None:
+        """The signal, if the atom says that it is one (or none) of the words that are weighed."""
+        first = self.terms[0]
+        if not isinstance(first, Option) or set(self.coefficients) != {1.0} or self.slack:
+            return None
+        if (self.low, self.high) not in ((0.5, math.inf), (-math.inf, 0.5)):
+            return None
+        same = (isinstance(t, Option) and t.signal.key == first.signal.key for t in self.terms)
+        return first.signal if all(same) else None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a category is one of the words, not none of them."""
+        return self.low == 0.5
+
     def readable(self) -> str:
         """As a person would write it."""
+        if self.category is not None:
+            return _words(self)
         pairs = zip(self.coefficients, self.terms, strict=True)
         total = str(add(*(_times(c, t) for c, t in pairs)))
         if self.equality:
@@ -70,3 +126,11 @@ def _times(coefficient: float, term: Term) -> Term:
     if coefficient == 1:
         return term
     return -term if coefficient == -1 else coefficient * term
+
+
+def _words(atom: Atom) -> str:
+    options = [term for term in atom.terms if isinstance(term, Option)]
+    words = [str(Name(option.words[option.index], quoted=True)) for option in options]
+    if len(words) == 1:
+        return f"{atom.category} {'=' if atom.chooses else '!='} {words[0]}"
+    return f"{atom.category} {'in' if atom.chooses else 'not in'} {{{', '.join(words)}}}"

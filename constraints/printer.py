@@ -17,6 +17,7 @@ from constraints.formula import (
     Until,
     Xor,
 )
+from constraints.lowered import Warped
 from constraints.nodes import Node
 from constraints.terms import (
     BUILT_IN,
@@ -135,6 +136,8 @@ class _Writer:
                 return number(value), ATOM if value >= 0 else UNARY
             case Name(word, instance, quoted):
                 return self.name(word, quoted) + ("" if instance is None else f"[{instance}]"), ATOM
+            case Warped(signal):
+                return self.term(signal)
             case Step():
                 return _step(node)
             case At(series, Step(None, 0, float() as time)):

@@ -109,7 +109,7 @@ class _Resolver:
         if word not in signal.categories:
             raise unknown(f"category of {signal.name}:", word, signal.categories)
         index = signal.categories.index(word)
-        weight = Option(self.owned(subject), index)
+        weight = Option(self.owned(subject), index, signal.categories)
         return f.Compare((weight, Const(0.5)), (">=" if relation == "=" else "<",))
 
     def quantifier(self, node: f.Quantifier, scope: Scope) -> f.Formula:
@@ -270,7 +270,8 @@ class _Resolver:
         if node.instance is None:
             if count > 1:
                 raise FormulaError(
-                    f"there are {count} instances: write {node}[1], ..., {node}[{count}]"
+                    f"{node} does not say of which instance, and there are {count}: write "
+                    f"{node}[1] {'or' if count == 2 else 'to'} {node}[{count}]"
                 )
             return Name(node.name)
         if node.instance > count:

@@ -89,11 +89,15 @@ class _Logarithmic:
         return self.k if atom.k is None else atom.k
 
     def bounds(self, atom: Atom) -> tuple[float, float]:
-        """The interval, half a unit wider for whole numbers if `half_unit`."""
-        if not (self.half_unit and atom.integer):
-            return atom.low, atom.high
-        low, high = whole_bounds(atom)
-        return low - 0.5, high + 0.5
+        """The interval, half a unit wider for whole numbers if `half_unit`.
+
+        A hard atom is the verdict: what counts as met there does here.
+        """
+        if self.half_unit and atom.integer:
+            low, high = whole_bounds(atom)
+            return low - 0.5, high + 0.5
+        room = atom.slack if math.isinf(self.hardness(atom)) else 0.0
+        return atom.low - room, atom.high + room
 
     def atom(self, y: Tensor, atom: Atom) -> Tensor:
         low, high = self.bounds(atom)

@@ -34,7 +34,8 @@ class Signal:
 
     `integer`: its values are counts, so an equality is exact and `< 5` is `<= 4`. `low` and
     `high` are what it is known to stay within; `span` is how far values in the data lie apart,
-    which the tolerance of a real-valued equality is a share of.
+    which the tolerance of a real-valued equality is a share of. `optional`: a value may be missing
+    (NaN), and then meets nothing that is said of it. `dates`: the numbers are days since 1970.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Signal:
     high: float = math.inf
     categories: tuple[str, ...] = ()
     span: float | None = None
+    optional: bool = False
+    dates: bool = False
 
     def __post_init__(self) -> None:
         Name(self.name)  # it must be one that a formula can write

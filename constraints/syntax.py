@@ -49,6 +49,25 @@ def spelled_out(formula: f.Formula, layout: Layout) -> f.Formula:
     return spelled
 
 
+def of_instances(formula: f.Formula, layout: Layout) -> list[f.Formula]:
+    """A formula about one sample, said of each of the layout's instances."""
+    if layout.instances == 1:
+        return [formula]
+    known = set(layout.names)
+
+    def go(value: Any, number: int) -> Any:
+        if isinstance(value, tuple):
+            return tuple(go(item, number) for item in value)
+        if isinstance(value, Name) and value.name in known:
+            return replace(value, instance=number)
+        if isinstance(value, Node):
+            changed = {each.name: go(getattr(value, each.name), number) for each in fields(value)}
+            return replace(value, **changed)
+        return value
+
+    return [go(formula, number + 1) for number in range(layout.instances)]
+
+
 def indexes(body: Node, variable: str) -> bool:
     """Whether the variable is a time there: something is read at it or a window depends on it."""
     for node in descend(body):

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from constraints import formula as f
 from constraints.folds import Fold, Max, Mean, Min, Sum
 from constraints.frames import Frame, Index
-from constraints.lowered import PIXELS, Moving, Option
+from constraints.lowered import PIXELS, Moving, Option, Warped
 from constraints.nodes import Node
 from constraints.semantics import Boolean, Semantics
 from constraints.signals import Layout
@@ -237,6 +237,8 @@ class Values(ABC):
                 return self.filled(number, frame)
             case Name() | Option():
                 return frame.place(self.column(node)[:, None], Index(0))
+            case Warped(signal, warp):
+                return warp.inverse(self.term(signal, frame))
             case Step():
                 return frame.numbers(frame.index(node), self.like)
             case At(series, Step(str() as base)) if base in frame.pixels:
@@ -316,7 +318,7 @@ class Values(ABC):
         function = self.layout.functions[node.function]
         arguments = [
             self.own(each) if function.whole and isinstance(each, Name) else self.term(each, frame)
-            for each in node.arguments
+            for each in node.arguments  # a column has one value, entire or not
         ]
         value: Tensor = function.call(*arguments)
         return value

@@ -86,6 +86,8 @@ def test_contradictions_are_found_and_their_parts_named(text: str, named: list[s
         ("race = White and race = Black", 2),
         ("race != White and race != Black and race != Other", 3),
         ("race in {White, Black} and race = Other", 2),
+        ("race not in {White, Black} and race in {White, Black}", 2),
+        ("race not in {White, Black, Other}", 1),
         ("age > 89 and age < 90", 2),
         ("age >= 100", 2),
         ("height > 3 and height < 3", 2),
@@ -96,6 +98,14 @@ def test_tables(text: str, parts: int) -> None:
     found = find(parse(text), TABLE)
     assert found is not None
     assert len(found.parts) == parts
+
+
+def test_words_are_weighed_whole() -> None:
+    found = find(parse("race in {White, Black} and race = Other"), TABLE)
+    assert found is not None
+    told = '(race = "White") + (race = "Black") is at most 0, and must be 1 or more'
+    assert found.reason == told
+    assert find(parse("race in {White, Black, Other} and race != White"), TABLE) is None
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,11 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
             "alcohol[3]: there is no such instance; write alcohol[1] to alcohol[2]",
         ),
         (WINES, "alchol[1] <= 3", "unknown signal 'alchol'; did you mean 'alcohol'?"),
-        (WINES, "alcohol <= 3", "there are 2 instances: write alcohol[1], ..., alcohol[2]"),
+        (
+            WINES,
+            "alcohol <= 3",
+            "does not say of which instance, and there are 2: write alcohol[1] or alcohol[2]",
+        ),
         # functions
         (RISKY, "risc(S(0), I(0)) <= 3", "unknown function 'risc'; did you mean 'risk'?"),
         (RISKY, "risk(S(0)) <= 3", "risk takes 2 argument(s), not 1"),

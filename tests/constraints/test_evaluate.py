@@ -260,7 +260,7 @@ def test_instances_are_told_apart() -> None:
     assert program.verdict(data).tolist() == [True, False]
     torch.testing.assert_close(program.robustness(data), torch.tensor([0.5, -2.5]).double())
     torch.testing.assert_close(program(layout.flatten(data)), program(data))
-    with pytest.raises(FormulaError, match="instances"):
+    with pytest.raises(FormulaError, match="of which instance"):
         compile(parse("alcohol <= 12"), layout)
     with pytest.raises(FormulaError, match="instance"):
         compile(parse("alcohol[3] <= 12"), layout)

@@ -1,0 +1,139 @@
+"""Formulas in latent coordinates: what they say of y = Q(z), said of z.
+
+A table's column may be learned through an increasing map Q, possibly a staircase, so that its
+latents z are nearly normal. An interval of y is then an interval of z, exactly; what combines
+several columns reads each of them through its map, and is no longer linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import fields, replace
+from typing import Any
+
+from constraints import formula as f
+from constraints.errors import FormulaError, unknown
+from constraints.joining import all_of, any_of, quantified
+from constraints.lowered import Atom, Warp, Warped
+from constraints.nodes import Node
+from constraints.program import Program
+from constraints.semantics import whole_bounds
+from constraints.signals import Layout
+from constraints.terms import Name
+
+LEAST = 1e-6  # of the span: half the width of what would be a single latent
+
+
+def warped(program: Program, warps: Mapping[str, Warp], *, soft: bool = False) -> Program:
+    """The same statement about latents, which the columns named in `warps` then hold.
+
+    An atom about one column becomes an interval of its latents, unless it has a hardness k of its
+    own or all of them are to be `soft`: a margin is one in data units.
+    """
+    made = copy(program)
+    made.layout = _latent(program.layout, warps)
+    made.lowered = _Warping(warps, soft).formula(program.lowered)
+    made.needed = made.used(made.lowered)
+    made._rows, made._traces = {}, {}
+    return made
+
+
+def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
+    """The layout of the latents."""
+    for name in warps:
+        signal = layout.find(name)
+        if signal is None:
+            raise unknown("column", name, layout.names)
+        if signal.kind != "column":
+            raise FormulaError(f"{name} is a {signal.kind}; only columns have latents")
+    signals = tuple(
+        replace(
+            signal,
+            integer=False,
+            low=warps[signal.name].low,
+            high=warps[signal.name].high,
+            span=warps[signal.name].span,
+        )
+        if signal.name in warps
+        else signal
+        for signal in layout.signals
+    )
+    return replace(layout, signals=signals)
+
+
+class _Warping:
+    def __init__(self, warps: Mapping[str, Warp], soft: bool) -> None:
+        self.warps = warps
+        self.soft = soft
+
+    def formula(self, node: f.Formula) -> f.Formula:
+        match node:
+            case Atom():
+                return self.atom(node)
+            case f.And(parts):
+                return all_of(self.formula(part) for part in parts)
+            case f.Or(parts):
+                return any_of(self.formula(part) for part in parts)
+            case f.Quantifier(kind, variable, first, last, body, region):
+                return quantified(kind, variable, first, last, self.formula(body), region)
+        found: f.Formula = self.inside(node)
+        return found
+
+    def inside(self, node: Any) -> Any:
+        """The node with everything below it in latents."""
+        if isinstance(node, tuple):
+            return tuple(self.inside(item) for item in node)
+        if isinstance(node, Name) and node.name in self.warps:
+            return Warped(node, self.warps[node.name])
+        if isinstance(node, Node):
+            below = {each.name: getattr(node, each.name) for each in fields(node)}
+            return replace(node, **{name: self.below(value) for name, value in below.items()})
+        return node
+
+    def below(self, value: Any) -> Any:
+        return self.formula(value) if isinstance(value, f.Formula) else self.inside(value)
+
+    def atom(self, atom: Atom) -> f.Formula:
+        term = atom.terms[0]
+        single = len(atom.terms) == 1 and isinstance(term, Name) and term.name in self.warps
+        if not single or self.soft or atom.k is not None:
+            found: Atom = self.inside(atom)
+            return found
+        assert isinstance(term, Name)
+        return _interval(atom, term, self.warps[term.name])
+
+
+def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
+    """An atom about one column as an interval of its latents, or true, or false."""
+    low, high, open_low, open_high = _values(atom)
+    if low > high:
+        return f.FALSE
+    first, last = warp.interval(low, high, open_low, open_high)
+    if first > last:
+        return f.FALSE
+    # beyond its ends the map does not change
+    first = -math.inf if first <= warp.low else first
+    last = math.inf if last >= warp.high else last
+    if math.isinf(first) and math.isinf(last):
+        return f.TRUE
+    if first == last:
+        first, last = first - LEAST * warp.span, last + LEAST * warp.span
+    return Atom((1.0,), (signal,), first, last)
+
+
+def _values(atom: Atom) -> tuple[float, float, bool, bool]:
+    """The values of its column that an atom admits: low, high, and which of these it does not."""
+    low, high = atom.low - atom.slack, atom.high + atom.slack
+    open_low, open_high = atom.open_low, atom.open_high
+    if atom.integer:
+        (low, high), open_low, open_high = whole_bounds(atom), False, False
+    (coefficient,) = atom.coefficients
+    low, high = low / coefficient, high / coefficient
+    if coefficient < 0:
+        low, high, open_low, open_high = high, low, open_high, open_low
+    if atom.integer:  # 2 x >= 3 is x >= 2
+        low = low if math.isinf(low) else math.ceil(low)
+        high = high if math.isinf(high) else math.floor(high)
+    return low, high, open_low, open_high
