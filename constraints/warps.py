@@ -16,7 +16,8 @@ from typing import Any
 from constraints import formula as f
 from constraints.errors import FormulaError, unknown
 from constraints.joining import all_of, any_of, quantified
-from constraints.lowered import Atom, Warp, Warped
+from constraints.lowered import Atom, Warped
+from constraints.lowered import Warp as Warp
 from constraints.nodes import Node
 from constraints.program import Program
 from constraints.semantics import whole_bounds
