@@ -130,8 +130,8 @@ class Histogram(Measure):
                 edges[step] = cuts
         return replace(self, edges=edges)
 
-    def sums(self, x: Array, weights: Array) -> Array:
-        """The weight in each bin: (T, bins + 2)."""
+    def codes(self, x: Array) -> NDArray[np.int64]:
+        """The bin of each value: (n, T)."""
         values = np.rint(x) if self.whole else x
         place = np.clip((values - self.low) / self.width, -1, self.bins + 1)
         codes = np.floor(place).astype(np.int64) + 1
@@ -140,6 +140,11 @@ class Histogram(Measure):
         np.minimum(codes, self.bins + 1, out=codes)
         for step, cuts in self.edges.items():
             codes[:, step] = np.searchsorted(cuts, values[:, step], side="right")
+        return codes
+
+    def sums(self, x: Array, weights: Array) -> Array:
+        """The weight in each bin: (T, bins + 2)."""
+        codes = self.codes(x)
         steps = codes.shape[1]
         codes += (self.bins + 2) * np.arange(steps)
         each = np.repeat(weights, steps)

@@ -1,4 +1,4 @@
-"""Two datasets side by side: the same signals of both, as arrays, with the weights of samples."""
+"""Trajectories side by side: the same signals of both, as arrays, with the weights of samples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 
 from constraints import FormulaError, Layout, Signal
-from surrogate.contents import Data, described, layout_of, samples_of, tensors_of
+from surrogate.contents import described, layout_of, samples_of, tensors_of
 from surrogate.distances import Array
 from surrogate.errors import ModelError
 
@@ -22,14 +21,12 @@ WORDS = 32  # of a category that count as columns: the most frequent
 class Side:
     """The signals (n, ...) of one dataset and their weights (n,); those without weight are left."""
 
-    def __init__(self, data: Data, who: str) -> None:
+    def __init__(self, data: xr.Dataset, who: str) -> None:
         self.who = who
-        if not isinstance(data, (xr.Dataset, pd.DataFrame)):
-            raise ModelError(f"{who} must be an xarray.Dataset or a pandas.DataFrame")
-        self.data = data.drop(columns="log_weight", errors="ignore") if _table(data) else data
+        self.data = data
         try:
-            self.layout: Layout = layout_of(self.data)
-            tensors = tensors_of(self.data, self.layout)
+            self.layout: Layout = layout_of(data)
+            tensors = tensors_of(data, self.layout)
         except FormulaError as problem:
             raise ModelError(f"{who}: {problem}") from None
         weights = self._weights(data)
@@ -47,10 +44,10 @@ class Side:
                     "large to compare; give them in another unit"
                 )
 
-    def _weights(self, data: Data) -> Array:
+    def _weights(self, data: xr.Dataset) -> Array:
         """exp(log_weight), the largest being 1: (n,)."""
         count = samples_of(data)
-        if "log_weight" not in (data.columns if _table(data) else data.variables):
+        if "log_weight" not in data.variables:
             return np.ones(count)
         try:
             logs = np.asarray(data["log_weight"].to_numpy(), np.float64)
@@ -99,15 +96,8 @@ class Side:
         return None if verdicts is None else float(np.average(verdicts, weights=self.weights))
 
 
-def _table(data: Data) -> bool:
-    return isinstance(data, pd.DataFrame)
-
-
 def alike(x: Side, y: Side) -> None:
     """Refuse sides that have different variables or grids."""
-    if _table(x.data) != _table(y.data):
-        kinds = ["a table" if _table(side.data) else "trajectories" for side in (x, y)]
-        raise ModelError(f"{x.who} are {kinds[0]}, {y.who} is {kinds[1]}: give two of a kind")
     differences = []
     for one, other in ((x, y), (y, x)):
         lone = [name for name in one.layout.names if name not in other.layout.names]
