@@ -24,7 +24,7 @@ from constraints.semantics import whole_bounds
 from constraints.signals import Layout
 from constraints.terms import Name
 
-LEAST = 1e-6  # of the span: half the width of what would be a single latent
+LEAST = 1e-6  # of the value: half the width of an equality without tolerance
 
 
 def warped(program: Program, warps: Mapping[str, Warp], *, soft: bool = False) -> Program:
@@ -108,19 +108,18 @@ class _Warping:
 
 def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
     """An atom about one column as an interval of its latents, or true, or false."""
-    low, high, open_low, open_high = _values(atom)
-    if low > high:
-        return f.FALSE
-    first, last = warp.interval(low, high, open_low, open_high)
-    if first > last:
+    low, high, *ends = _values(atom)
+    first, last = warp.interval(low, high, *ends) if low <= high else (math.inf, -math.inf)
+    if low == high and first == last:  # where the map is no staircase
+        room = LEAST * max(1.0, abs(low))
+        first, last = warp.interval(low - room, high + room, *ends)
+    if first >= last:
         return f.FALSE
     # beyond its ends the map does not change
     first = -math.inf if first <= warp.low else first
     last = math.inf if last >= warp.high else last
     if math.isinf(first) and math.isinf(last):
         return f.TRUE
-    if first == last:
-        first, last = first - LEAST * warp.span, last + LEAST * warp.span
     return Atom((1.0,), (signal,), first, last)
 
 

@@ -203,6 +203,16 @@ def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula
     assert warped(compile(text, TABLE), WARPS).lowered == constant
 
 
+@pytest.mark.parametrize("none", [(math.inf, math.inf), (0.5, 0.5), (-math.inf, -math.inf)])
+def test_no_latents_are_a_constant_too(none: tuple[float, float]) -> None:
+    class Empty(Stairs):
+        def interval(self, *_: float) -> tuple[float, float]:
+            return none
+
+    for text in ("age[1] = 3", "age[1] > 3"):
+        assert warped(compile(text, TABLE), {"age": Empty()}).lowered == f.FALSE
+
+
 def test_an_end_of_the_range_is_open() -> None:
     (atom,) = (warped(compile("age[2] >= 5", TABLE), WARPS).lowered,)
     assert isinstance(atom, Atom)
