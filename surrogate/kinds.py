@@ -51,6 +51,8 @@ class Read:
 def read(column: pd.Series[Any], kind: str | None = None) -> Read:
     """The column as it is understood, or as the `kind` that is asked for."""
     name, raw = str(column.name), raw_of(column)
+    if kind is None and isinstance(column.dtype, pd.CategoricalDtype):
+        kind = "category"
     if kind is not None:
         return _AS[kind](name, raw)
     if isinstance(raw, Words):
@@ -148,7 +150,7 @@ def _number(name: str, raw: Raw) -> Read:
             row, word = raw.first(odd)
             raise _impossible(name, "a number", word, row, as_category(name))
         if marks.any():
-            said = " or ".join(repr(raw.words[code]) for code in np.flatnonzero(marks))
+            said = " or ".join(repr(word) for word in np.array(raw.words)[marks].tolist())
             note = f"{said} is taken as missing, {int(raw.counts()[marks].sum()):,} times"
         raw = numbers_of(pd.Series(raw.spread(numbers, np.nan), name=name))
     values = raw.values.astype(np.float64)

@@ -65,7 +65,8 @@ class Words:
 
     def spread(self, values: np.ndarray, absent: Any) -> np.ndarray:
         """Values (K,) of the words as values (N,) of the rows."""
-        return np.append(values, np.array([absent], values.dtype))[self.codes]
+        found: np.ndarray = np.append(values, np.array([absent], values.dtype))[self.codes]
+        return found
 
 
 Raw = Numbers | Truths | Dates | Words
@@ -177,8 +178,5 @@ def words_of(codes: np.ndarray, kinds: Any) -> Words:
     """Words without blanks around them; empty ones are missing."""
     plain = [k.decode("utf-8", "replace") if isinstance(k, bytes) else str(k) for k in kinds]
     found, words = pd.factorize(np.array(["", *(word.strip() for word in plain)], dtype=object))
-    return Words((found[1:] - 1)[np.asarray(codes)] if plain else _none(codes), list(words[1:]))
-
-
-def _none(codes: np.ndarray) -> np.ndarray:
-    return np.full(len(codes), -1)
+    place = np.append(found[1:] - 1, -1)  # of "" and of what was missing before: -1
+    return Words(place[np.asarray(codes)], list(words[1:]))

@@ -211,7 +211,7 @@ def _kept(found: Mapping[str, Read], missing: str) -> np.ndarray:
     return keep
 
 
-def _variable(read: Read, keep: np.ndarray) -> tuple[str, np.ndarray, dict[str, str]]:
+def _variable(read: Read, keep: np.ndarray) -> xr.Variable:
     values = read.values if keep.all() else read.values[keep]
     about = {"kind": read.kind}
     if read.kind == "date":
@@ -219,7 +219,7 @@ def _variable(read: Read, keep: np.ndarray) -> tuple[str, np.ndarray, dict[str, 
     if read.missing.any() and not keep.all():  # none is missing any more
         plain = {"integer": np.int64, "boolean": bool}
         values = values.astype(plain.get(read.kind, values.dtype))
-    return "sample", values, about
+    return xr.Variable("sample", values, about, fastpath=True)  # else None becomes NaN
 
 
 # --- and back -------------------------------------------------------------------------------------
@@ -262,7 +262,11 @@ def _column(array: xr.DataArray) -> Any:
         return pd.arrays.IntegerArray(whole, gaps) if gaps.any() else whole
     if values.dtype == object and kind == "boolean":
         return pd.array(values, dtype="boolean")
-    return pd.Series(values, dtype=object) if values.dtype.kind in "OU" else values
+    if values.dtype.kind in "OU":
+        words = values.astype(object)
+        words[pd.isna(words)] = None
+        return pd.Series(words, dtype="object")  # else None becomes NaN
+    return values
 
 
 def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
