@@ -19,6 +19,7 @@ import xarray as xr
 
 from surrogate.evaluation import evaluate
 from surrogate.model import Surrogate
+from surrogate.sides import is_table
 from surrogate.tables import OVERLAP
 from surrogate.training import seeded
 
@@ -62,11 +63,19 @@ def set_apart(data: xr.Dataset, seed: int) -> Apart:
 
 
 def judge(model: Surrogate, data: xr.Dataset, apart: Apart, seed: int) -> dict[str, Any]:
-    """How far unconditional samples are from held-out data, beside data from data."""
+    """How far unconditional samples are from held-out data, beside data from data.
+
+    Of rows it is also told how near they come to those that were learned from.
+    """
     most = max(1000, COMPARED // math.prod(model.shape))
     rows = apart.judges[:: math.ceil(len(apart.judges) / most)]
     reference = data.isel(sample=rows).load()
-    found = evaluate(model.sample(len(rows), seed=seed), reference, seed=seed).to_dict()
+    samples = model.sample(len(rows), seed=seed)
+    if is_table(data):
+        seen = np.setdiff1d(np.arange(data.sizes["sample"]), apart.unseen)
+        learned = data.isel(sample=seen).load()
+        return evaluate(samples, reference, seed=seed, train=learned).to_dict()
+    found = evaluate(samples, reference, seed=seed).to_dict()
     if not apart.overlapping:
         return found
     seen = np.setdiff1d(np.arange(data.sizes["sample"]), apart.unseen)
