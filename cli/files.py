@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import re
 import shlex
 import sys
-import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
+from cli import console, delimited
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,50 +21,85 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TABLES = (".csv", ".tsv", ".parquet")
+ROWS = (*TABLES, ".nc")  # that a table of rows is written to
+PACKED = (".csv.gz", ".tsv.gz")
 GRIDS = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".zarr", "")
-DELIMITERS = ",;\t"
-UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such text begins
 CACHE = 16_000_000  # bytes of a variable that are kept after they were read from a file
-LONGEST = 1_000_000  # characters in a file of rules, or in the header of a table
+LONGEST = 1_000_000  # characters in a file of rules
 
 
 def is_table(path: str) -> bool:
     """Whether a file holds a table, by its name."""
-    return path.lower().endswith((*TABLES, ".csv.gz"))
+    return path.lower().endswith((*TABLES, *PACKED))
 
 
-def open_dataset(path: str) -> xr.Dataset | pd.DataFrame:
-    """Trajectories (netCDF, Zarr) or a table (CSV, Parquet), by the ending of the name."""
+def open_dataset(path: str, say: Callable[[str], None] | None = None) -> xr.Dataset | pd.DataFrame:
+    """Trajectories or rows (netCDF, Zarr) or a table (CSV, Parquet), by the ending of the name.
+
+    `say` is told what had to be assumed of a file.
+    """
     place = _place(path)
-    name = place.name.lower()
     if not is_table(path):
         if place.is_file() and place.suffix.lower() not in GRIDS:
             raise InputError(
                 f"cannot read {path!r}: trajectories end in .nc or .zarr, tables in .csv, .csv.gz, "
                 ".tsv or .parquet"
             )
-        return open_trajectories(path)
+        return _open_rows_or_trajectories(path)
     if not place.is_file():
         raise InputError(f"there is no file {path!r}")
     try:
-        table = _parquet(place) if name.endswith(".parquet") else _csv(place)
-    except InputError:
+        if place.name.lower().endswith(".parquet"):
+            table = _parquet(place)
+        else:
+            table = delimited.read_table(place, say or _say)
+    except (InputError, MemoryError):
         raise
     except UnicodeError as problem:
         raise InputError(
-            f"cannot read {path!r} as a table: it is not UTF-8 text ({problem}); save it as UTF-8, "
-            "or convert it: iconv -f latin1 -t utf-8"
+            f"cannot read {path!r} as a table: it is not the text that its first bytes say "
+            f"({problem}); save it as UTF-8"
         ) from None
     except Exception as problem:
-        reason = str(problem).removeprefix("Error tokenizing data. C error: ")
-        raise InputError(f"cannot read {path!r} as a table: {reason}") from None
+        raise InputError(f"cannot read {path!r} as a table: {problem}") from None
     if table.empty:
         raise InputError(f"{path!r} is empty: it has {len(table)} rows below its header")
     return table.rename(columns=str)
 
 
+def _say(text: str) -> None:
+    """To the person who runs the command, unless that is to be quiet."""
+    context = click.get_current_context(silent=True)
+    quiet = context is not None and bool(context.params.get("quiet"))
+    console.messages(quiet).print(escape(text))
+
+
 def open_trajectories(path: str) -> xr.Dataset:
     """A dataset with (sample, time) variables from a netCDF file or a Zarr folder, read lazily."""
+    data = _open_grid(path)
+    if "time" not in data.coords or not {"sample", "time"} <= set(data.dims):
+        raise InputError(f"{path!r} holds no trajectories: it has no dimensions (sample, time)")
+    return data
+
+
+def _open_rows_or_trajectories(path: str) -> xr.Dataset:
+    """The same, or rows with variables over (sample,) or (sample, instance)."""
+    from cli.grids import restored
+
+    data = _open_grid(path)
+    if "sample" not in data.dims or ("time" in data.dims and "time" not in data.coords):
+        raise InputError(
+            f"{path!r} holds neither trajectories nor rows: it has no dimensions (sample, time) or "
+            f"(sample), but ({', '.join(map(str, data.dims))})"
+        )
+    try:
+        return data if "time" in data.dims else restored(data)
+    except (OSError, RuntimeError, ValueError) as problem:  # a damaged file opens all the same
+        raise InputError(f"cannot read {path!r} as rows: {problem}") from None
+
+
+def _open_grid(path: str) -> xr.Dataset:
+    """What a netCDF file or a Zarr folder holds, if it is not empty."""
     import xarray as xr
 
     place = _place(path)
@@ -89,8 +124,6 @@ def open_trajectories(path: str) -> xr.Dataset:
     context = click.get_current_context(silent=True)
     if context is not None:
         context.call_on_close(data.close)
-    if "time" not in data.coords or not {"sample", "time"} <= set(data.dims):
-        raise InputError(f"{path!r} holds no trajectories: it has no dimensions (sample, time)")
     if 0 in data.sizes.values():
         raise InputError(f"{path!r} is empty")
     return data
@@ -121,31 +154,6 @@ def _check_netcdf(place: Path) -> None:
         )
 
 
-def _csv(place: Path) -> pd.DataFrame:
-    """A table of text; the delimiter is the one its header has most of."""
-    import pandas as pd
-
-    opened = gzip.open if place.suffix.lower() == ".gz" else open
-    with opened(place, "rb") as file:
-        wide = file.read(2) in UTF16  # as spreadsheets write "Unicode text"
-    encoding = "utf-16" if wide else "utf-8-sig"
-    with opened(place, "rt", encoding=encoding, newline="") as file:
-        header = re.sub(r'"[^"]*"', "", file.readline(LONGEST))
-    if not header:
-        raise InputError(f"cannot read {str(place)!r} as a table: it is empty, without a header")
-    delimiter = max(DELIMITERS, key=header.count)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-        return pd.read_csv(
-            place,
-            sep=delimiter,
-            encoding=encoding,
-            skipinitialspace=True,
-            low_memory=False,
-            index_col=False,
-        )
-
-
 def _parquet(place: Path) -> pd.DataFrame:
     import pandas as pd
 
@@ -163,29 +171,37 @@ def write_dataset(data: xr.Dataset | pd.DataFrame, target: Path) -> None:
     """Under the target's name only when it is complete; the format is that of its ending."""
     import xarray as xr
 
-    from simulators.storage import COMPRESSION, replacing
+    from simulators.storage import replacing
 
-    suffix = target.suffix.lower()
     with replacing(target) as part:
-        if not isinstance(data, xr.Dataset):
-            if suffix == ".parquet":
-                data.to_parquet(part, index=False)
-            else:
-                data.to_csv(part, index=False, sep="\t" if suffix == ".tsv" else ",")
-            return
-        plain = _with_history(
-            data
-        ).drop_encoding()  # that of the source may not exist in the target's format
-        if suffix == ".nc":
-            numbers = [
-                name for name, array in plain.variables.items() if array.dtype.kind in "iufb"
-            ]
-            encoding = {name: {**COMPRESSION, "_FillValue": None} for name in numbers}
-            plain.to_netcdf(part, engine="netcdf4", format="NETCDF4", encoding=encoding)
+        if isinstance(data, xr.Dataset):
+            from cli import grids
+
+            # the encoding of the source may not exist in the target's format
+            grids.write(_with_history(data).drop_encoding(), part, target.suffix.lower())
+        elif target.suffix.lower() == ".parquet":
+            plain = data.copy(deep=False)
+            plain.attrs = {}  # which need not be JSON
+            plain.to_parquet(part, index=False)
         else:
-            with warnings.catch_warnings():  # of zarr's text and metadata, which only Python reads
-                warnings.simplefilter("ignore")
-                plain.to_zarr(part, mode="w", zarr_format=3)
+            separator = "\t" if target.suffix.lower() == ".tsv" else ","
+            _with_iso_dates(data).to_csv(part, index=False, sep=separator)
+
+
+def _with_iso_dates(table: pd.DataFrame) -> pd.DataFrame:
+    """Dates as text, 2020-01-31 or 2020-01-31T12:30:00; missing ones stay so."""
+    import numpy as np
+    import pandas as pd
+
+    from surrogate.kinds import written
+
+    changed = {}
+    for name in table.columns:
+        if pd.api.types.is_datetime64_dtype(table[name].dtype):
+            values = table[name].to_numpy("datetime64[ns]")
+            text = np.array(written(values), dtype=object)
+            changed[name] = np.where(np.isnat(values), "", text)
+    return table.assign(**changed)
 
 
 def _with_history(data: xr.Dataset) -> xr.Dataset:

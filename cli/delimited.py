@@ -1,0 +1,293 @@
+"""Tables of text: their encoding, delimiter and header, and the line where one is broken."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from simulators.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DELIMITERS = ",;\t|"
+NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+CHUNK = 1 << 20  # bytes
+HEAD = 1 << 20  # characters that the delimiter is found in
+LINES = 100  # of them, at most
+GZIP = b"\x1f\x8b"
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+KNOWN = {b"PK\x03\x04": "a zip or Excel file", b"%PDF": "a PDF", b"PAR1": "a Parquet file"}
+CONTROL = bytes({*range(32)} - {*b"\t\n\x0b\x0c\r\x1a\x1b"})  # never in text
+MISSING = ("", "?", "na", "n/a", "nan", "null", "none", "-", "--")
+NUMBER = r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?([eE][-+]?\d+)?\s*"  # 1.234,5 or 0,5 or 7
+
+Say = Callable[[str], None]
+
+
+def read_table(place: Path, say: Say) -> pd.DataFrame:
+    """The table in a file of text, maybe compressed; `say` what was assumed about it."""
+    import pandas as pd
+
+    encoding = _encoding(place, say)
+    delimiter = _delimiter(place, encoding)
+    names = _checked(place, encoding, delimiter)
+    settings: dict[str, Any] = {
+        "sep": delimiter,
+        "names": names,
+        "header": 0,
+        "index_col": False,
+        "skipinitialspace": True,
+        "low_memory": False,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        with _text(place, encoding) as file:
+            table = pd.read_csv(file, **settings)
+        spelled = [name for name in names if _is_truth(table[name])]
+        if spelled:  # yes, no and true, false stay the words that they are
+            with _text(place, encoding) as file:
+                words = pd.read_csv(file, **settings, usecols=spelled, dtype=str)
+            for name in spelled:
+                if not set(words[name].dropna().unique()) <= {"True", "False"}:
+                    table[name] = words[name]
+    return table if delimiter == "," else _with_points(table, say)
+
+
+def _is_truth(column: pd.Series[Any]) -> bool:
+    if column.dtype == bool:
+        return True
+    return str(column.dtype) == "object" and set(map(type, column.dropna())) == {bool}
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def _bytes(place: Path) -> IO[bytes]:
+    """The file's content; a compressed one may have any name."""
+    with place.open("rb") as file:
+        packed = file.read(2) == GZIP
+    if packed or place.suffix.lower() == ".gz":
+        return cast(IO[bytes], gzip.open(place, "rb"))
+    return place.open("rb")
+
+
+def _text(place: Path, encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(cast(Any, _bytes(place)), encoding=encoding, newline="")
+
+
+def _encoding(place: Path, say: Say) -> str:
+    """UTF-8 or, if it says so itself, UTF-16; what is neither is taken for Western European."""
+    with _bytes(place) as file:
+        head = file.read(4)
+        if head[:2] in UTF16:  # as spreadsheets write "Unicode text"
+            return "utf-16"
+        what = next((said for start, said in KNOWN.items() if head.startswith(start)), None)
+        if what is not None:
+            raise InputError(f"cannot read {str(place)!r} as a table: it is {what}; save it as CSV")
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        other: str | None = None
+        chunk = head + file.read(CHUNK)
+        while chunk:
+            if len(chunk.translate(None, CONTROL)) < len(chunk):
+                raise InputError(
+                    f"cannot read {str(place)!r} as a table: it is no text, but has bytes that no "
+                    "text has; save it as CSV in UTF-8"
+                )
+            following = file.read(CHUNK)
+            if other is None:
+                try:
+                    decoder.decode(chunk, final=not following)
+                except UnicodeDecodeError:
+                    other = "cp1252"
+            if other == "cp1252" and not _is(chunk, other):
+                other = "latin-1"
+            chunk = following
+    if other is None:
+        return "utf-8-sig"
+    say(
+        f"{place} is not UTF-8; it is read as Western European text ({other}): if letters look "
+        "wrong, save it as UTF-8"
+    )
+    return other
+
+
+def _is(chunk: bytes, encoding: str) -> bool:
+    try:
+        chunk.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+class _Broken(Exception):
+    """A line at which a record begins that cannot be read, and why."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(why)
+        self.line, self.why = line, why
+
+
+def _rows(file: Any, delimiter: str) -> Iterator[tuple[int, int, list[str]]]:
+    """(first line, last line, fields) of each record that is not blank."""
+    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+    start = 1
+    try:
+        for row in reader:
+            if len(row) > 1 or (row and row[0].strip()):
+                yield start, reader.line_num, row
+            start = reader.line_num + 1
+    except csv.Error as problem:
+        raise _Broken(start, str(problem)) from None
+
+
+def _delimiter(place: Path, encoding: str) -> str:
+    """The one that splits the first lines into equally many fields, and into most."""
+    with _text(place, encoding) as file:
+        head = file.read(HEAD)
+        if len(head) == HEAD:  # the last line may be cut
+            head = head[: head.rfind("\n") + 1] or head
+    if not head.strip():
+        raise InputError(f"cannot read {str(place)!r} as a table: it is empty, without a header")
+    found = {}
+    for delimiter in DELIMITERS:
+        widths: list[int] = []
+        try:
+            for _, _, row in _rows(io.StringIO(head, newline=""), delimiter):
+                widths.append(len(row))
+                if len(widths) == LINES:
+                    break
+        except _Broken:  # or with this delimiter only
+            pass
+        if widths and widths[0] > 1:
+            alike = sum(width == widths[0] for width in widths) / len(widths)
+            found[delimiter] = (alike, widths[0])
+    if not found:
+        _refuse_blanks(place, head)
+        return ","
+    return max(found, key=lambda each: found[each])
+
+
+def _refuse_blanks(place: Path, head: str) -> None:
+    """Numbers with blanks between them are columns, and no words."""
+    lines = [line.split() for line in head.splitlines()[:LINES] if line.strip()]
+    wide = len(lines[0])
+    if wide > 1 and len(lines) > 1 and all(len(line) == wide for line in lines):
+        numbers = all(_is_number(cell) for line in lines[1:] for cell in line)
+        if numbers:
+            raise InputError(
+                f"cannot read {str(place)!r} as a table: its columns are separated by blanks; "
+                f"separate them by {', '.join(NAMES.values())}"
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
+    """The names in the header, if all lines have as many fields."""
+
+    def broken(line: int, what: str, hint: str) -> InputError:
+        return InputError(f"cannot read {str(place)!r} as a table: line {line} {what}; {hint}")
+
+    names: list[str] = []
+    with _text(place, encoding) as file:
+        try:
+            for first, last, row in _rows(file, delimiter):
+                if not names:
+                    names = _header(place, row)
+                elif len(row) != len(names):
+                    what = f"has {len(row):,} fields where the header has {len(names):,}"
+                    raise broken(first, what, _hint(first, last, row, names, delimiter))
+        except _Broken as problem:
+            if "expected after" in problem.why:
+                what, hint = "has text behind a closing quote", 'write a quote in it twice: ""'
+            else:
+                what, hint = "opens a quote that is never closed", "close it, or drop it"
+            raise broken(problem.line, what, hint) from None
+    return names
+
+
+def _hint(first: int, last: int, row: list[str], names: list[str], delimiter: str) -> str:
+    """What may be the matter with a line of another length."""
+    if last > first:
+        return f"quoted text in it goes on to line {last}: is a quote not closed?"
+    if names[0].startswith("#") or (len(names) == 1 and len(row) > 1):
+        return "remove the lines above the header"
+    if len(row) == len(names) + 1 and not row[-1]:
+        return f"drop the delimiter at its end, one of the {NAMES[delimiter]}"
+    if len(row) == len(names) + 1 and first == 2:
+        return "if its first field is the row's name, the header needs a name for that column"
+    if len(row) > len(names):
+        return f"fields that have {NAMES[delimiter]} in them need quotes"
+    return "fields without a value are empty, with the delimiter kept"
+
+
+def _header(place: Path, row: list[str]) -> list[str]:
+    """Names for the columns; those without one are called as pandas calls them."""
+    cells = [cell.strip() for cell in row]
+    if all(_is_number(cell) for cell in cells) and not _are_steps(cells):
+        shown = ", ".join(cells[:4]) + (", ..." if len(cells) > 4 else "")
+        raise InputError(
+            f"{str(place)!r} has no header: its first line holds numbers only ({shown}); put a "
+            "line with the names of the columns above it"
+        )
+    names = [cell or f"Unnamed: {at}" for at, cell in enumerate(cells)]
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        places = [str(at + 1) for at, each in enumerate(names) if each == name]
+        raise InputError(
+            f"{str(place)!r} has several columns named {name!r} (columns {', '.join(places)}); "
+            "rename them"
+        )
+    return names
+
+
+def _are_steps(cells: list[str]) -> bool:
+    """Whether numbers in a header are the steps of runs: 0, 1, 2 or 0.5, 1.0, 1.5."""
+    numbers = [float(cell.replace(",", ".")) for cell in cells]
+    gaps = [b - a for a, b in pairwise(numbers)]
+    return len(gaps) > 1 and gaps[0] > 0 and all(abs(gap / gaps[0] - 1) < 1e-6 for gap in gaps)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _with_points(table: pd.DataFrame, say: Say) -> pd.DataFrame:
+    """Columns of numbers with decimal commas as numbers, where commas are no delimiters."""
+    import pandas as pd
+
+    changed: dict[str, Any] = {}
+    for name in table.columns:
+        if not pd.api.types.is_string_dtype(table[name].dtype):
+            continue
+        codes, kinds = pd.factorize(table[name])
+        words = [str(kind).strip() for kind in kinds]
+        known = [word for word in words if word.lower() not in MISSING]
+        if not any("," in word for word in known):
+            continue
+        if not all(re.fullmatch(NUMBER, word) for word in known):
+            continue
+        plain = [word.replace(".", "").replace(",", ".") for word in words]
+        numbers = pd.to_numeric(pd.Series([*plain, None], dtype=object), errors="coerce")
+        changed[name] = numbers.to_numpy(float)[codes]
+    if changed:
+        say(f"numbers with decimal commas: {', '.join(changed)}")
+    return table.assign(**changed)
