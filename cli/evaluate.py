@@ -23,32 +23,47 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data", default="samples.nc")
 @click.option("--against", metavar="DATA", required=True, help="The reference: of the same kind.")
+@click.option(
+    "--target", metavar="COLUMN", help="Of a table: predict it on real rows, learning from DATA."
+)
+@click.option(
+    "--train", metavar="TABLE", help="The rows that were learned from [default: the reference]."
+)
 @tables.options
 @options.seed
 @options.as_json
 @options.quiet
 def command(
-    data: str, against: str, table: dict[str, Any], seed: int, as_json: bool, quiet: bool
+    data: str,
+    against: str,
+    target: str | None,
+    train: str | None,
+    table: dict[str, Any],
+    seed: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Measure how far DATA (trajectories or a table) is from reference data.
 
     Each distance stands beside its noise floor: what it is between two samples of the reference's
-    own law. A ratio of 1 is as close as these numbers of samples can tell.
+    own law. A ratio of 1 is as close as these numbers of samples can tell. Of tables it also tells
+    whether DATA repeats rows that were learned from, and how well a column is learned from it.
 
     \b
     surrogate evaluate samples.nc --against trajectories.nc
-    surrogate evaluate samples.csv --against wine.csv
+    surrogate evaluate rows.csv --against wine.csv --target quality
     surrogate evaluate samples.nc --against runs.csv --id run --time day
     """
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against)):
         tables.refuse(table, "these are trajectories")
     source, reference = (_opened(path, table, say.print) for path in (data, against))
+    learned = None if train is None else _opened(train, table, say.print)
 
     from surrogate.evaluation import evaluate
 
     with say.status("measuring"):
-        found = evaluate(source, reference, seed=seed)
+        found = evaluate(source, reference, seed=seed, target=target, train=learned)
     if as_json:
         click.echo(json.dumps({"data": data, "against": against, "seed": seed, **found.to_dict()}))
     else:

@@ -20,6 +20,7 @@ from surrogate.distances import Array, Measure
 from surrogate.sides import Column
 
 WORDS = 15  # of a column that are told apart: the most frequent; the others are one
+RARE = 20  # rows of both sides, from which on a word can be one of them
 BINS = 5  # of a column of numbers
 WORK = 2e9  # rows times features², at most
 ROWS = 20_000
@@ -125,9 +126,10 @@ def scaled_by(column: Column) -> tuple[Array, ...]:
 def _indicators(column: Column) -> tuple[Array, ...]:
     """1 in the place of the value's word or bin, or of what is missing: (n, K) each."""
     if column.kind == "word":
-        often = np.bincount(_whole(column.right), minlength=len(column.words))
+        # of both sides: those most frequent in one of them are so by chance as well
+        often = column.often()
         place = np.full(len(column.words), WORDS)
-        chosen = np.argsort(-often, kind="stable")[:WORDS]
+        chosen = [k for k in np.argsort(-often, kind="stable")[:WORDS] if often[k] >= RARE]
         place[chosen] = np.arange(len(chosen))
         codes = [np.where(np.isnan(s), -1, place[_filled(s)]) for s in column.sides]
     else:
@@ -137,10 +139,6 @@ def _indicators(column: Column) -> tuple[Array, ...]:
         codes = [np.where(np.isnan(s), -1, np.searchsorted(cuts, s, "left")) for s in column.sides]
     present = np.unique(np.concatenate(codes))
     return tuple((each[:, None] == present).astype(np.float64) for each in codes)
-
-
-def _whole(codes: Array) -> np.ndarray:
-    return codes[~np.isnan(codes)].astype(np.int64)
 
 
 def _filled(codes: Array) -> np.ndarray:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -53,35 +52,46 @@ def _ordinal(column: Column) -> tuple[Array, ...]:
     """Words by how frequent they are, the rarest as one."""
     if column.kind != "word":
         return column.tame().sides
-    both = np.concatenate(column.sides)
-    often = np.bincount(both[~np.isnan(both)].astype(np.int64), minlength=len(column.words))
-    place = np.minimum(np.argsort(np.argsort(-often, kind="stable")), WORDS).astype(np.float64)
+    order = np.argsort(np.argsort(-column.often(), kind="stable"))
+    place = np.minimum(order, WORDS).astype(np.float64)
     return tuple(
         np.where(np.isnan(side), np.nan, place[np.nan_to_num(side, nan=0.0).astype(np.int64)])
         for side in column.sides
     )
 
 
-def trees(kind: str, words: Sequence[bool], target: np.ndarray, seed: int) -> Any:
-    """An untrained classifier (`kind` classes) or regressor; it stops when it learns no more.
+class Trees:
+    """A classifier (`kind` classes) or regressor; it stops when it learns no more."""
 
-    `target`: what it will learn to tell, (n,).
-    """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    def __init__(self, kind: str, words: Sequence[bool], seed: int) -> None:
+        self.kind, self.words, self.seed = kind, np.asarray(words, bool), seed
 
-    made = HistGradientBoostingClassifier if kind == "classes" else HistGradientBoostingRegressor
-    enough = len(target) >= 300  # a part of them can tell when to stop
-    if kind == "classes":
-        enough &= int(np.unique(target, return_counts=True)[1].min()) >= 20
-    return made(
-        max_iter=ROUNDS if enough else 30,
-        early_stopping=enough,
-        validation_fraction=0.1 if enough else None,
-        n_iter_no_change=8,
-        min_samples_leaf=20 if enough else 5,
-        categorical_features=np.asarray(words) if any(words) else None,
-        random_state=seed % 2**32,
-    )
+    def fit(self, x: Array, target: np.ndarray, weight: Array) -> Trees:
+        """Learn to tell the target (n,) from rows x (n, d) with weights (n,)."""
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        classes = self.kind == "classes"
+        made = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+        enough = len(target) >= 300  # a part of them can tell when to stop
+        if classes:
+            enough &= int(np.unique(target, return_counts=True)[1].min()) >= 20
+        self.known = ~np.isnan(x).all(0)  # of the others there is nothing to learn
+        words = self.words[self.known]
+        model = made(
+            max_iter=ROUNDS if enough else 30,
+            early_stopping=enough,
+            validation_fraction=0.1 if enough else None,
+            n_iter_no_change=8,
+            min_samples_leaf=20 if enough else 5,
+            categorical_features=words if words.any() else None,
+            random_state=self.seed % 2**32,
+        )
+        self.model = model.fit(self.seen(x), target, sample_weight=weight / weight.mean())
+        return self
+
+    def seen(self, x: Array) -> Array:
+        """The columns that were learned from; a constant where there are none."""
+        return x[:, self.known] if self.known.any() else np.zeros((len(x), 1))
 
 
 def told_apart(
@@ -100,9 +110,8 @@ def told_apart(
     right = np.zeros(len(label))
     for k in range(FOLDS):
         train, test = fold != k, fold == k
-        model = trees("classes", features.words, label[train], seed)
-        model.fit(x[train], label[train], sample_weight=weight[train])
-        margin = model.decision_function(x[test])
+        trees = Trees("classes", features.words, seed).fit(x[train], label[train], weight[train])
+        margin = trees.model.decision_function(trees.seen(x[test]))
         right[test] = np.where(np.abs(margin) < 1e-9, 0.5, (margin > 0) == label[test])
     return accuracy(right, weight, label)
 

@@ -20,9 +20,10 @@ from surrogate.distances import Array, Histogram, Measure
 from surrogate.measured import Evaluation, Measured, Privacy, histograms, measured
 from surrogate.privacy import privacy
 from surrogate.sides import Column, Rows, shared
-from surrogate.usefulness import usefulness
+from surrogate.usefulness import predicted, usefulness
 
 EVERY = "all columns"
+RARE = 5  # rows of both sides: words that have fewer share a bin
 CLASSIFIED = 128  # features that the simple classifier sees
 
 
@@ -63,7 +64,12 @@ def binned(columns: Sequence[Column]) -> tuple[Binned, Array, Array]:
 def _codes(column: Column) -> tuple[np.ndarray, np.ndarray]:
     """Bins of the values of both sides, (n,) and (m,); -1 for what is missing."""
     if column.kind == "word":
-        left, right = (np.nan_to_num(each, nan=-1.0) for each in (column.left, column.right))
+        # words of a row or two make a distance that no split of the reference foretells
+        place = np.where(column.often() < RARE, len(column.words), np.arange(len(column.words)))
+        left, right = (
+            np.where(np.isnan(each), -1, place[np.nan_to_num(each, nan=0.0).astype(np.int64)])
+            for each in (column.left, column.right)
+        )
         return left, right
     known = [each[~np.isnan(each)][:, None] for each in (column.left, column.right)]
     made = [np.full(len(each), -1) for each in (column.left, column.right)]
@@ -80,6 +86,8 @@ def compare(
     """A table of samples against one of real rows; see `evaluation.evaluate`."""
     x, y = Rows(data, "the samples"), Rows(against, "the reference")
     columns, lone = shared(x, y)
+    if target is not None:  # refuse what cannot be before the long part
+        predicted(columns, target)
     measure, left, right = binned(columns)
     found, floors = _beside(measure, left, right, x.weights, y.weights, seed)
     few = _some(columns, affordable(columns), seed)

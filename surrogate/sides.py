@@ -57,16 +57,26 @@ class Column:
     def gaps(self) -> bool:
         return any(bool(np.isnan(side).any()) for side in self.sides)
 
-    def tame(self) -> Column:
-        """The same in a unit in which squares are numbers: of 1e300, or of 5e-324."""
+    @cached_property
+    def power(self) -> int:
+        """Of two, by which numbers are too large (1e300) or too small (5e-324) to be squared."""
         if self.kind == "word":
-            return self
+            return 0
         known = [side[~np.isnan(side)] for side in self.sides]
         largest = max(float(np.abs(side).max(initial=0.0)) for side in known)
         power = int(np.frexp(largest)[1])
-        if abs(power) <= SCALED:
+        return power if abs(power) > SCALED else 0
+
+    def tame(self) -> Column:
+        """The same in a unit in which squares are numbers."""
+        if not self.power:
             return self
-        return replace(self, sides=tuple(np.ldexp(side, -power) for side in self.sides))
+        return replace(self, sides=tuple(np.ldexp(side, -self.power) for side in self.sides))
+
+    def often(self) -> np.ndarray:
+        """How many rows of all sides have each of the words, (K,)."""
+        both = np.concatenate(self.sides)
+        return np.bincount(both[~np.isnan(both)].astype(np.int64), minlength=len(self.words))
 
     def some(self, rows: Sequence[np.ndarray]) -> Column:
         """Some rows of each side."""
@@ -184,7 +194,8 @@ def _column(name: str, tables: Sequence[Rows]) -> Column:
         raise _other_kinds(name, tables, read)
     kind = next(iter(kinds - {"word"}), "number")
     convert = _dates if kind == "date" else _numbers
-    made = [convert(values) if own == "word" else values for own, values in read]
+    words = ("word", "missing")
+    made = [convert(values) if own in words else values for own, values in read]
     known = [each for each in made if each is not None]
     if len(known) < len(made):
         raise _other_kinds(name, tables, read)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 
-from surrogate.boosting import FEWEST, Features, require, trees
+from surrogate.boosting import FEWEST, Features, Trees, require
 from surrogate.distances import Array
 from surrogate.errors import ModelError
 from surrogate.measured import Score, Usefulness
@@ -30,8 +29,7 @@ def usefulness(
     columns: Sequence[Column], target: str, weights: Array, others: Array, *, seed: int = 0
 ) -> Usefulness:
     """Of samples with `weights` (n,) against real rows with weights `others` (m,)."""
-    column = _target(columns, target)
-    require(f"predicting {target}")
+    column = predicted(columns, target)
     rest = [each for each in columns if each.name != target]
     if not rest:
         raise ModelError(f"{target} is the only column in common: nothing to predict it from")
@@ -59,7 +57,9 @@ def usefulness(
     return Usefulness(target, kind, count, test, tuple(scores(told, x, truth, learned)))
 
 
-def _target(columns: Sequence[Column], target: str) -> Column:
+def predicted(columns: Sequence[Column], target: str) -> Column:
+    """The column to be predicted, if there is one and what predicts it is installed."""
+    require(f"predicting {target}")
     names = [each.name for each in columns]
     if target not in names:
         near = get_close_matches(str(target), names, n=1)
@@ -79,7 +79,7 @@ class Model:
     def __init__(self, kind: str, words: Sequence[bool], seed: int) -> None:
         self.kind, self.words, self.seed = kind, words, seed
         self.only: float | None = None
-        self.trees: Any = None
+        self.trees: Trees
 
     def fit(self, x: Array, target: Array, weight: Array) -> None:
         if self.kind == "classes":
@@ -90,19 +90,21 @@ class Model:
         if len(np.unique(target)) == 1:
             self.only = float(target[0])
             return
-        self.trees = trees(self.kind, self.words, target, self.seed)
-        self.trees.fit(x, target, sample_weight=weight / weight.mean())
+        self.trees = Trees(self.kind, self.words, self.seed).fit(x, target, weight)
 
     def predict(self, x: Array) -> Array:
         if self.only is not None:
             return np.full(len(x), self.only)
-        return np.asarray(self.trees.predict(x), np.float64)
+        return np.asarray(self.trees.model.predict(self.trees.seen(x)), np.float64)
 
     def chance(self, x: Array, of: float) -> Array:
         """The probability of a class, (n,)."""
-        if self.only is not None or of not in self.trees.classes_:
+        if self.only is not None:
             return np.full(len(x), float(self.only == of))
-        return np.asarray(self.trees.predict_proba(x)[:, list(self.trees.classes_).index(of)])
+        kinds = list(self.trees.model.classes_)
+        if of not in kinds:
+            return np.zeros(len(x))
+        return np.asarray(self.trees.model.predict_proba(self.trees.seen(x))[:, kinds.index(of)])
 
 
 # --- scores ---------------------------------------------------------------------------------------
