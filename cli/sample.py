@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, files, options
+from cli import console, files, grids, options
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TRAINED = "model"
 DEFAULT = "esirs"
+TABLE = "table"  # the kind of such a model
 YEAR = 31_557_600  # seconds
 
 
@@ -124,7 +125,11 @@ YEAR = 31_557_600  # seconds
     "--steps", type=int, help="Noise levels on the way.  [default: 40; 1000 as in the paper]"
 )
 @options.seed
-@options.out("samples.nc", "Output file: .nc or .zarr.")
+@options.out(
+    None,
+    "Output file: .nc or .zarr [default: samples.nc]; of a table .csv, .tsv, .parquet or .nc "
+    "[default: rows.csv].",
+)
 @options.force
 @options.threads
 @options.device
@@ -137,7 +142,7 @@ def command(
     bridge: tuple[str, ...],
     solver: str,
     seed: int,
-    out: str,
+    out: str | None,
     force: bool,
     threads: int | None,
     device: str,
@@ -145,28 +150,29 @@ def command(
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Draw trajectories from MODEL: a folder that `surrogate train` made, or a bundled model.
+    """Draw trajectories, or rows of a table, from MODEL: a folder that `surrogate train` made, or
+    a bundled model.
 
     Without MODEL it is the folder model/ if there is one, else the bundled model esirs. With
-    --bridge and --where they are trajectories of that scenario, which all of them meet, and the
+    --bridge and --where they are samples of that scenario, which all of them meet, and the
     scenario's probability is told.
 
     \b
     surrogate sample --bridge S0=95,I0=5,S25=30
     surrogate sample --where "forall t: I(t) <= 20" -o capped.nc
+    surrogate sample wine --where "alcohol >= 12 and quality = 7" -o rows.csv
     """
-    from simulators.storage import SUFFIXES, check_target
-
-    target = check_target(out, force, SUFFIXES)
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
+    from surrogate.understanding import listed
 
     _refuse_foreign(asked["method"], bool(where or bridge))
 
     options.compute_on(device, threads)
     folder, what = chosen(model)
     found = Surrogate.load(folder)
+    target = _target(out, force, found)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
     if samples < 1:
@@ -175,6 +181,7 @@ def command(
     if where or bridge:
         from surrogate.guidance.sampler import Settings
 
+        _refuse_bridges(bridge, found)
         rules = options.formulas(where, bridge, found.codec.layout())
         draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
     else:
@@ -183,21 +190,75 @@ def command(
                 samples, seed, solver=solver, steps=asked["steps"], progress=advance
             )
     seconds = time.perf_counter() - start
-    files.write_dataset(draws, target)
-    names = escape(", ".join(found.codec.layout().names))
+    _write(draws, target)
+    names = escape(listed(found.codec.layout().names))
+    counted = _counted(draws, found.kind == TABLE)
+    say.print(f"[bold]{escape(str(target))}[/bold]  {counted} of {names}")
     count = draws.sizes["sample"]
-    noun = "trajectory" if count == 1 else "trajectories"
-    say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} {noun} of {names}")
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     if where or bridge:
         summary |= _told(draws, len(rules), say)
     else:
         summary |= {"solver": solver}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
-    look = "report" if where or bridge else "plot"
-    say.print(f"next: surrogate {look} {escape(shlex.quote(str(target)))}")
+    say.print(f"next: {escape(_next(found, target, bool(where or bridge)))}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
+
+
+def _target(out: str | None, force: bool, model: Surrogate) -> Path:
+    """Where to write: trajectories and tables have formats of their own."""
+    from simulators.storage import SUFFIXES, check_target
+
+    if model.kind != TABLE:
+        return check_target(out or "samples.nc", force, SUFFIXES)
+    target = check_target(out or "rows.csv", force, files.ROWS)
+    if target.suffix.lower() == ".parquet":
+        files.check_parquet()
+    grids.check_names(list(model.codec.layout().names), target)
+    return target
+
+
+def _write(draws: xr.Dataset, target: Path) -> None:
+    """Samples in the format of the target."""
+    if target.suffix.lower() in files.TABLES:
+        from surrogate.understanding import to_frame
+
+        files.write_dataset(to_frame(draws), target)
+    else:
+        files.write_dataset(draws, target)
+
+
+def _counted(draws: xr.Dataset, table: bool) -> str:
+    """How many there are, in the words for what they are."""
+    count = int(draws.sizes["sample"])
+    if not table:
+        return f"{count:,} {'trajectory' if count == 1 else 'trajectories'}"
+    several = draws.sizes.get("instance", 1)
+    return (
+        f"{count:,} row{'s' * (count != 1)}" if several == 1 else f"{count:,} times {several} rows"
+    )
+
+
+def _next(model: Surrogate, target: Path, scenario: bool) -> str:
+    """What to do with the samples."""
+    name = shlex.quote(str(target))
+    if model.kind != TABLE:
+        return f"surrogate {'report' if scenario else 'plot'} {name}"
+    words = shlex.split(str(model.about.get("command", "")))  # surrogate train DATA ...
+    data = words[2] if len(words) > 2 and files.is_table(words[2]) else "DATA"
+    return f"surrogate {'report' if scenario else 'evaluate'} {name} --against {shlex.quote(data)}"
+
+
+def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
+    """Rows have no steps that a bridge could be between."""
+    if bridges and model.kind == TABLE:
+        signals = model.codec.layout().signals
+        name = next((each.name for each in signals if not each.categories), "column")
+        rule = f"{name} = 11" if name.isidentifier() else f'"{name}" = 11'
+        raise InputError(
+            f"--bridge is for trajectories, values at steps; of rows: --where {shlex.quote(rule)}"
+        )
 
 
 def _refuse_foreign(method: str, scenario: bool) -> None:

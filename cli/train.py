@@ -46,6 +46,7 @@ TELL = 20.0  # seconds between lines where nobody watches a bar
 )
 @click.option("--iterations", type=int, help="Updates of the weights [default: the preset's].")
 @tables.options
+@tables.types
 @click.option(
     "--transform",
     "transformed",
@@ -67,6 +68,7 @@ def command(
     preset_name: str,
     iterations: int | None,
     table: dict[str, Any],
+    types: tuple[str, ...],
     transformed: tuple[str, ...],
     seed: int,
     out: str,
@@ -77,15 +79,18 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Learn a surrogate of the trajectories in DATA [default: trajectories.nc].
+    """Learn a surrogate of DATA, trajectories or a table of rows [default: trajectories.nc].
 
-    DATA is netCDF or Zarr with dimensions (sample, time), or a table of your own: long (--id,
-    --time), or one series to be cut into windows (--window).
+    DATA is netCDF or Zarr with dimensions (sample, time) or (sample), or a table of your own (CSV,
+    TSV, Parquet). Its rows are learned as they are, numbers, words and dates, unless you say how
+    they are steps of runs: a long table (--id, --time), or one series to be cut into windows
+    (--window).
 
     Ctrl-C keeps a run so that --resume, with the same words, goes on with it.
 
     \b
     surrogate train trajectories.nc
+    surrogate train wine.csv --type quality=category
     surrogate train cases.csv --time week --columns cases --window 52 --stride 4
     surrogate train --simulate esirs --preset quick
     """
@@ -95,11 +100,16 @@ def command(
     say = console.messages(quiet)
     make = None
     if simulated is not None:
-        tables.refuse(table, "--simulate makes trajectories")
+        tables.refuse({**table, "type": types or None}, "--simulate makes trajectories")
         source, make = _simulator(simulated, seed)
     else:
         path = "trajectories.nc" if data is None else data
-        source = tables.open_trajectories(path, table, say.print)
+        source = tables.open_data(path, table, types, say.print)
+    if transformed and "time" not in source.dims:
+        raise InputError(
+            "--transform is for trajectories; the numbers of rows are learned by their quantiles, "
+            "which need none"
+        )
 
     from surrogate import fitting, store
     from surrogate.checkpoints import Checkpoints
@@ -119,10 +129,7 @@ def command(
     )
     codec, trainer = run.model.codec, run.trainer
     size = sum(weight.numel() for weight in trainer.weights.values())
-    say.print(
-        f"{source.sizes['sample']:,} trajectories of {escape(codec.learned)} over "
-        f"{len(codec.times)} times; a network of {size:,} weights"
-    )
+    say.print(f"{escape(_counted(source, codec.learned))}; a network of {size:,} weights")
     if trainer.step:
         say.print(f"going on from step {trainer.step:,}")
     model = _trained(run, target, checkpoints, say)
@@ -130,6 +137,15 @@ def command(
     _report(model, target, say.print)
     if as_json:
         click.echo(store.to_json({"path": str(target), **model.about}))
+
+
+def _counted(source: xr.Dataset, learned: str) -> str:
+    """How much there is to learn from."""
+    count = source.sizes["sample"]
+    if "time" in source.dims:
+        return f"{count:,} trajectories of {learned} over {source.sizes['time']} times"
+    columns = len(source.data_vars)
+    return f"{count:,} rows of {columns:,} column{'s' * (columns != 1)}"
 
 
 def _transforms(given: tuple[str, ...]) -> dict[str, str]:

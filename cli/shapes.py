@@ -1,0 +1,64 @@
+"""Tables that look as if they held runs, though nobody said so: a hint, and no guess."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month")
+RUNS = ("id", "run", "sample", "trajectory", "subject", "patient", "replicate", "series", "unit")
+ALIKE = 0.9  # share of the columns that are steps
+_STEP = re.compile(r"(.*?)[ _:.\-]?(\d+)")
+
+
+def hint(table: pd.DataFrame) -> str:
+    """How to say that the rows are steps of runs, where they look like that; else empty."""
+    time = next((name for name in table.columns if name.lower() in TIMES), None)
+    if time is not None:
+        for name in table.columns:
+            if name != time and _names_runs(name) and _is_grid(table, name, time):
+                words = f"--id {shlex.quote(name)} --time {shlex.quote(time)}"
+                return f"if these are runs, a row for each step, and no rows by themselves: {words}"
+        if _is_series(table[time]):
+            words = f"--time {shlex.quote(time)} --window 52"
+            return f"if these are the steps of one long series, cut it into windows: {words}"
+    names = [str(name) for name in table.columns]
+    if steps_in(names) and len(_numbered(names)) >= ALIKE * len(names):
+        return "if there is a run in each row, its steps in columns: --wide"
+    return ""
+
+
+def _names_runs(name: str) -> bool:
+    return name.lower() in RUNS or name.lower().endswith(("_id", " id"))
+
+
+def _is_grid(table: pd.DataFrame, run: str, time: str) -> bool:
+    """Whether runs have several times each, and share them."""
+    runs, times = table[run].nunique(), table[time].nunique()
+    several = 1 < runs < len(table) and 1 < times < len(table)
+    return several and not table.duplicated([run, time]).any()
+
+
+def _is_series(times: pd.Series[Any]) -> bool:
+    """Whether there is one time after the other; a number for each row is no more than that."""
+    return bool(
+        times.is_unique and (times.is_monotonic_increasing or times.is_monotonic_decreasing)
+    )
+
+
+def _numbered(names: list[str]) -> list[str]:
+    return [name for name in names if _STEP.fullmatch(name.strip())]
+
+
+def steps_in(names: list[str]) -> bool:
+    """Whether three columns or more are steps of one thing: S0, S1, S2, without a gap."""
+    groups: dict[str, list[int]] = {}
+    for name in _numbered(names):
+        found = _STEP.fullmatch(name.strip())
+        if found is not None:
+            groups.setdefault(found[1], []).append(int(found[2]))
+    return any(len(steps) > 2 for steps in groups.values())
