@@ -1,4 +1,5 @@
-"""Data as a formula needs them: the layout's signals as floating tensors, one batch, no NaN."""
+"""Data as a formula needs them: the layout's signals as floating tensors, one batch, with NaN only
+where a column may lack a value."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def checked(
             raise DataError(f"{signal.name} has {len(value)} samples, others have {batch}")
         batch = len(value)
         if not math.isfinite(value.detach().sum().item()):  # cheap; a sum may overflow by itself
-            _refuse_nan(signal.name, value.detach())
+            _refuse_nan(signal.name, value.detach(), signal.optional)
         ready[signal.name] = value
     return ready
 
@@ -82,11 +83,11 @@ def _one_hot(signal: Signal, codes: Tensor) -> Tensor:
     return torch.nn.functional.one_hot(codes.long(), signal.size).to(torch.get_default_dtype())
 
 
-def _refuse_nan(name: str, value: Tensor) -> None:
-    bad = ~torch.isfinite(value)
+def _refuse_nan(name: str, value: Tensor, optional: bool = False) -> None:
+    bad = torch.isinf(value) if optional else ~torch.isfinite(value)
     if not bool(bad.any()):
         return
-    kind = "NaN" if bool(torch.isnan(value).any()) else "infinite values"
+    kind = "NaN" if bool(torch.isnan(value[bad]).any()) else "infinite values"
     samples = bad.reshape(len(value), -1).any(1)
     first = bad.nonzero()[0].tolist()
     place = f"sample {first[0]}" + (f", step {first[1]}" if len(first) == 2 else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import reduce
 
 import torch
@@ -38,11 +39,19 @@ class Evaluator(Values):
         raise TypeError(f"{node!r} is not lowered")
 
     def atom(self, node: Atom, frame: Frame) -> Tensor:
-        around, self._outside = self._outside, []
-        value = self.judged(node, self.total(node, frame), frame)
+        return self.guarded(lambda: self.judged(node, self.total(node, frame), frame), frame)
+
+    def guarded(self, find: Callable[[], Tensor], frame: Frame) -> Tensor:
+        """The value of an atom, where what it reads is on the grid and known."""
+        around = self._outside, self._known
+        self._outside, self._known = [], []
+        value = find()
         for inside in self._outside:
             value = torch.where(inside, value, self.filled(self.beyond(), frame))
-        self._outside = around
+        for known in self._known:  # neither a statement about nothing nor its negation is met
+            never = self.filled(self.semantics.constant(False), frame)
+            value = torch.where(frame.place(known[:, None], Index(0)), value, never)
+        self._outside, self._known = around
         return value
 
     def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
@@ -81,8 +90,13 @@ class Evaluator(Values):
             one_sided = math.isinf(atom.low) != math.isinf(atom.high)
             if one_sided:  # fold the sums, then judge the extreme one: fewer passes
                 most = (node.kind == "forall") == math.isinf(atom.low)
-                y = self.over(MAX if most else MIN, *window, lambda g: self.total(atom, g), frame)
-                return self.judged(atom, y, frame)
+                fold = MAX if most else MIN
+
+                def extreme() -> Tensor:
+                    y = self.over(fold, *window, lambda g: self.total(atom, g), frame)
+                    return self.judged(atom, y, frame)
+
+                return self.guarded(extreme, frame)
         return self.over(fold, *window, body, frame, clip)
 
     def fold(self, kind: str) -> Fold:

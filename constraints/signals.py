@@ -55,6 +55,11 @@ class Signal:
             raise unknown("kind of signal", self.kind, RANKS)
         if len(self.shape) != RANKS[self.kind] or any(size < 1 for size in self.shape):
             raise FormulaError(f"{self.name}: {self.shape} is not the shape of a {self.kind}")
+        if (self.optional or self.dates) and self.kind != "column":
+            raise FormulaError(
+                f"{self.name}: only a column may lack values or hold dates, not a {self.kind}; a "
+                "missing word is a category of its own"
+            )
         if not self.low <= self.high:
             raise FormulaError(f"{self.name}: the bounds [{self.low}, {self.high}] are empty")
         if self.kind == "category" and self.shape != (len(set(self.categories)),):
@@ -244,5 +249,6 @@ class Layout:
     def check(
         self, tensors: Mapping[str, Any], needed: set[str] | None = None
     ) -> dict[str, Tensor]:
-        """The signals as floating tensors of one batch: right names and shapes, no NaN."""
+        """The signals as floating tensors of one batch: right names and shapes, no NaN but
+        in optional columns."""
         return checked(self, tensors, needed)

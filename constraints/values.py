@@ -85,6 +85,12 @@ class Values(ABC):
         self.like = next(iter(tensors.values()))  # of whose kind constants are
         self._series: dict[tuple[object, ...], Tensor] = {}
         self._outside: list[Tensor] = []  # masks of places off the grid, for the atom at hand
+        self._known: list[Tensor] = []  # and masks (B,) of samples that have the values it reads
+        self.lacking = {
+            signal.name
+            for signal in layout.signals
+            if signal.optional and bool(torch.isnan(tensors.get(signal.name, self.like)).any())
+        }
 
     def under(self, semantics: Semantics) -> Values:
         """The same data under another semantics."""
@@ -285,7 +291,12 @@ class Values(ABC):
     def own(self, node: Name) -> Tensor:
         """The signal's tensor, of its instance."""
         value = self.tensors[node.name]
-        return value if node.instance is None else value[:, node.instance - 1]
+        value = value if node.instance is None else value[:, node.instance - 1]
+        if node.name not in self.lacking:
+            return value
+        known = ~torch.isnan(value)
+        self._known.append(known)
+        return torch.where(known, value, 0.0)  # any number: NaN would spoil gradients
 
     def series(self, node: Term) -> Tensor:
         """A whole series: (B, T)."""

@@ -35,7 +35,7 @@ def warped(program: Program, warps: Mapping[str, Warp], *, soft: bool = False) -
     """
     made = copy(program)
     made.layout = _latent(program.layout, warps)
-    made.lowered = _Warping(warps, soft).formula(program.lowered)
+    made.lowered = _Warping(warps, program.layout, soft).formula(program.lowered)
     made.needed = made.used(made.lowered)
     made._rows, made._traces = {}, {}
     return made
@@ -65,8 +65,9 @@ def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
 
 
 class _Warping:
-    def __init__(self, warps: Mapping[str, Warp], soft: bool) -> None:
+    def __init__(self, warps: Mapping[str, Warp], layout: Layout, soft: bool) -> None:
         self.warps = warps
+        self.layout = layout
         self.soft = soft
 
     def formula(self, node: f.Formula) -> f.Formula:
@@ -100,10 +101,13 @@ class _Warping:
         term = atom.terms[0]
         single = len(atom.terms) == 1 and isinstance(term, Name) and term.name in self.warps
         if not single or self.soft or atom.k is not None:
-            found: Atom = self.inside(atom)
-            return found
+            through: Atom = self.inside(atom)
+            return through
         assert isinstance(term, Name)
-        return _interval(atom, term, self.warps[term.name])
+        found = _interval(atom, term, self.warps[term.name])
+        signal = self.layout.find(term.name)
+        lacking = signal is not None and signal.optional
+        return Atom((1.0,), (term,)) if found == f.TRUE and lacking else found
 
 
 def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
