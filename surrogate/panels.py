@@ -119,7 +119,7 @@ def _told(column: Column, at: float, span: float) -> str:
         unit = "D" if span > 3 * 86_400 else "s"
         return str(np.datetime64(int(at), "s").astype(f"datetime64[{unit}]")).replace("T", " ")
     value = float(np.ldexp(at, column.power))
-    return f"{value:,.4g}" if 1e-4 <= abs(value) < 1e4 or not value else f"{value:.3g}"
+    return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e6 or not value else f"{value:.3g}"
 
 
 def small_multiples(

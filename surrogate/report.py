@@ -1,4 +1,4 @@
-"""One page about trajectories that needs nothing but itself.
+"""One page about trajectories, or about a table, that needs nothing but itself.
 
 It says what was asked of them and how probable that is, how far they are to be relied on, shows how
 they unfold and what goes together, how far they are from a reference, what they cost and where they
@@ -12,22 +12,21 @@ import math
 import re
 from collections.abc import Iterator
 
-import xarray as xr
-
 from constraints.explain import percent
+from surrogate.contents import Data
 from surrogate.evaluation import Measured
+from surrogate.reports import rows
 from surrogate.reports.comparison import correlations, marginals
 from surrogate.reports.facts import Facts
 from surrogate.reports.facts import facts as read
 from surrogate.reports.markup import Html, document, element
 from surrogate.reports.origin import cost, footer, provenance
-from surrogate.reports.scenario import PANELS, rules, scenario, trajectories
+from surrogate.reports.scenario import PANELS, rules, scenario, stated, trajectories
 from surrogate.reports.trust import Verdict, verdict
 from surrogate.reports.words import (
     chance,
     give_or_take,
     odds,
-    requirement,
     several,
     shortened,
     signed,
@@ -35,23 +34,44 @@ from surrogate.reports.words import (
 )
 
 SECTIONS = (scenario, trajectories, rules, marginals, correlations, cost, provenance)
+OF_ROWS = (
+    scenario,
+    rules,
+    rows.columns,
+    rows.pairs,
+    rows.privacy,
+    rows.usefulness,
+    cost,
+    provenance,
+)
 LONGEST = 120  # characters of a question that is a heading
 
 
-def report(data: xr.Dataset, against: xr.Dataset | None = None, title: str | None = None) -> str:
-    """The page, as HTML. `against`: a reference with the same variables and times."""
-    return page(read(data, against), title)
+def report(
+    data: Data,
+    against: Data | None = None,
+    title: str | None = None,
+    *,
+    target: str | None = None,
+    train: Data | None = None,
+) -> str:
+    """The page, as HTML. `against`: a reference with the same variables and times.
+
+    Of tables, `target` is a column to be predicted, and `train` the rows that were learned from.
+    """
+    return page(read(data, against, target=target, train=train), title)
 
 
 def page(facts: Facts, title: str | None = None) -> str:
     """The page about facts that were read before."""
     name = shortened(title or _title(facts))
-    body = [_headline(facts, name), *(part for each in SECTIONS for part in each(facts))]
+    sections = SECTIONS if facts.table is None else OF_ROWS
+    body = [_headline(facts, name), *(part for each in sections for part in each(facts))]
     return document(name, [*body, element("footer", footer())])
 
 
 def _headline(facts: Facts, title: str) -> Html:
-    over = "Scenario report" if facts.asked is not None else "Trajectories"
+    over = "Scenario report" if facts.asked is not None else facts.noun.capitalize()
     network = facts.network.get("network") or {}
     over += f" · {shortened(network['name'])}" if network.get("name") else ""
     return element(
@@ -65,22 +85,34 @@ def _headline(facts: Facts, title: str) -> Html:
 
 
 def _title(facts: Facts) -> str:
-    lines = [requirement(part, facts.grid) for part in facts.asked.parts] if facts.asked else []
+    lines = [stated(part, facts) for part in facts.asked.parts] if facts.asked else []
     question = several([re.sub(r" \(step \d+\)", "", line or "") for line in lines])
     if lines and all(lines) and len(question) <= LONGEST:
         return f"What if {question}?"
     network = facts.network.get("network") or {}
     own = facts.data.attrs.get("title")
-    named = str(network.get("title") or own or network.get("name") or several(facts.names[:6]))
+    names = several(facts.names[:6]) if facts.table is None else _columns(facts.names)
+    named = str(network.get("title") or own or network.get("name") or names)
     return named[:1].upper() + named[1:]
+
+
+def _columns(names: list[str], most: int = 4) -> str:
+    some = names[:most] if len(names) > most + 1 else names
+    more = [f"{len(names) - len(some)} more columns"] if len(some) < len(names) else []
+    return f"a table of {several([*some, *more])}"
 
 
 def _lead(facts: Facts) -> str:
     """The answer in a few sentences."""
-    span = f"{facts.samples:,} trajectories of {several(facts.names[:PANELS])}"
+    shown = [*facts.names[:PANELS], *(["others"] if len(facts.names) > PANELS else [])]
+    span = f"{facts.samples:,} {facts.noun} of {several(shown)}"
     if facts.asked is None:
         made = "drawn from a learned model" if facts.sampled else "as they were given"
         usual = "Nothing was required of them: they show what is usual."
+        if facts.satisfied is not None:
+            usual = (
+                f"{percent(facts.satisfied)} of them meet what was asked, which is not told here."
+            )
         return f"This page shows {span}, {made}. {usual}"
     parts = []
     if facts.probability is not None:
@@ -110,7 +142,7 @@ def _tiles(facts: Facts) -> Iterator[tuple[str, str, str]]:
         yield (
             "all requirements met in",
             percent(facts.satisfied),
-            f"of {facts.samples:,} trajectories",
+            f"of {facts.samples:,} {facts.noun}",
         )
     if facts.evaluation is not None:
         middle = facts.evaluation.overall.median
@@ -119,10 +151,27 @@ def _tiles(facts: Facts) -> Iterator[tuple[str, str, str]]:
             _times(middle),
             f"D = {middle.value:.3f}, noise {middle.floor:.3f}",
         )
-    first, last = stamp(facts.grid, 0), stamp(facts.grid, len(facts.grid) - 1)
-    yield "trajectories", f"{facts.samples:,}", f"{len(facts.grid)} steps, time {first} to {last}"
+    yield from _extent(facts)
     if facts.worth is not None and facts.evaluation is None:
         yield "they are worth", f"{facts.worth:,.0f}", "independent ones"
+
+
+def _extent(facts: Facts) -> Iterator[tuple[str, str, str]]:
+    """How much there is of them; of rows also what is told of no single column."""
+    if facts.table is None:
+        first, last = stamp(facts.grid, 0), stamp(facts.grid, len(facts.grid) - 1)
+        below = f"{len(facts.grid)} steps, time {first} to {last}"
+        yield "trajectories", f"{facts.samples:,}", below
+        return
+    count = len(facts.names)
+    yield "rows", f"{facts.samples:,}", f"{count} column{'s' * (count > 1)}"
+    if facts.evaluation is not None:
+        accuracy, error = facts.evaluation.classifier
+        yield "told from real rows in", percent(accuracy), f"guessing: 50 % ± {100 * error:.1f} %"
+        found = facts.evaluation.privacy
+        if found is not None:
+            real = f"of real rows: {found.real.copies:.1%}"
+            yield "copies of learned rows", f"{found.samples.copies:.1%}", real
 
 
 def _times(measured: Measured) -> str:

@@ -10,19 +10,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
 from constraints import FormulaError
 from constraints.rules import from_network
-from surrogate.contents import LABELS, described
+from surrogate.contents import EACH, LABELS, Data, described, judged, samples_of
 from surrogate.distances import effective
-from surrogate.drawn import Asked, asked
+from surrogate.drawn import Asked, Part, asked
 from surrogate.errors import ModelError
 from surrogate.evaluation import Evaluation, evaluate
+from surrogate.plots import MOST as DRAWN
 from surrogate.plots import series, thinned, times, weights
+from surrogate.sides import Column, Rows, is_table, shared
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,14 @@ class Rule:
     share: float
     margins: np.ndarray
     physics: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of rows, beside those of a reference, and the weights (n,) of each side."""
+
+    columns: tuple[Column, ...]
+    weights: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -53,14 +63,19 @@ class Facts:
     against: xr.Dataset | None = None
     evaluation: Evaluation | None = None
     apart: tuple[str, ...] = ()  # variables that only one side has
+    table: Table | None = None  # where samples are rows
 
     @cached_property
     def names(self) -> list[str]:
-        return series(self.data)
+        return series(self.data) if self.table is None else [c.name for c in self.table.columns]
 
     @cached_property
     def grid(self) -> np.ndarray:
-        return times(self.data)
+        return times(self.data) if self.table is None else np.empty(0)
+
+    @property
+    def noun(self) -> str:
+        return "trajectories" if self.table is None else "rows"
 
     @cached_property
     def network(self) -> dict[str, Any]:
@@ -100,20 +115,35 @@ class Facts:
         return None if self.against is None else _probability(self.against)
 
 
-def facts(data: xr.Dataset, against: xr.Dataset | None = None) -> Facts:
-    """Read data, and compare them with a reference; ModelError where that cannot be."""
+def facts(
+    data: Data,
+    against: Data | None = None,
+    *,
+    target: str | None = None,
+    train: Data | None = None,
+) -> Facts:
+    """Read data, and compare them with a reference; ModelError where that cannot be.
+
+    `target` and `train` are for tables: see `evaluation.evaluate`.
+    """
+    if is_table(data):
+        return _table_facts(data, against, target, train)
+    if target is not None or train is not None:
+        what = "target" if train is None else "train"
+        raise ModelError(f"{what} is for tables, and these are trajectories; leave it out")
     few = _trajectories(data, "the data")
-    labels = _loaded(data[[name for name in LABELS if name in data.variables]], "the data")
+    whole = cast(xr.Dataset, data)
+    labels = _loaded(whole[[name for name in LABELS if name in whole.variables]], "the data")
     share = weights(labels)
     other, evaluation = None, None
     apart: tuple[str, ...] = ()
     if against is not None:
         other = _trajectories(against, "the reference")
-        evaluation, apart = _compared(data, against)
+        evaluation, apart = _compared(whole, cast(xr.Dataset, against))
     verdicts = _labels(labels, "satisfied", 1)
     return Facts(
         few,
-        data.sizes["sample"],
+        whole.sizes["sample"],
         share,
         asked(few),
         _rules(labels, share),
@@ -125,10 +155,73 @@ def facts(data: xr.Dataset, against: xr.Dataset | None = None) -> Facts:
     )
 
 
-def _trajectories(data: xr.Dataset, who: str) -> xr.Dataset:
+def _table_facts(data: Data, against: Data | None, target: str | None, train: Data | None) -> Facts:
+    """The same of rows. A table's verdicts are columns, with a column for each rule."""
+    if against is None and (target is not None or train is not None):
+        what = "target" if train is None else "train"
+        raise ModelError(f"{what} says what to compare with a reference: name that as well")
+    evaluation = None if against is None else evaluate(data, against, target=target, train=train)
+    sides = [Rows(data, "the data", least=1)]
+    sides += [] if against is None else [Rows(against, "the reference")]
+    columns, _ = shared(*sides)
+    some = [np.arange(0, len(s.weights), -(-len(s.weights) // DRAWN)) for s in sides]
+    labels = _verdicts(data)
+    share = weights(labels)
+    verdicts = _labels(labels, "satisfied", 1)
+    return Facts(
+        labels,
+        samples_of(data),
+        share,
+        asked(cast(xr.Dataset, data)) or _told_by(labels),
+        _rules(labels, share),
+        None if verdicts is None else float(np.average(verdicts, weights=share)),
+        mapping(data.attrs.get("surrogate_diagnostics")),
+        None if against is None else xr.Dataset(attrs=dict(against.attrs)),
+        evaluation,
+        () if evaluation is None else evaluation.lone,
+        Table(
+            tuple(each.some(some) for each in columns),
+            tuple(side.weights[rows] for side, rows in zip(sides, some, strict=True)),
+        ),
+    )
+
+
+def _told_by(labels: xr.Dataset) -> Asked | None:
+    """What was asked of a table that was labelled by several rules: their names."""
+    if "rule" not in labels.coords:
+        return None
+    names = [str(name) for name in labels["rule"].values]
+    return Asked(" and ".join(names), tuple(Part(name) for name in names))
+
+
+def _verdicts(data: Data) -> xr.Dataset:
+    """The labels of rows, as those of trajectories are: over (sample,) and (sample, rule)."""
+    if isinstance(data, xr.Dataset):
+        own = [n for n in LABELS if n in data.variables and "kind" not in data[n].attrs]
+        return _loaded(data[own], "the data")
+    known = judged(data)
+    labels = ("satisfied", "robustness")[: 2 * bool(known)]
+    plain = [name for name in (*labels, "log_weight") if name in data.columns]
+    made: dict[str, Any] = {n: ("sample", data[n].to_numpy()) for n in plain}
+    rules = [name for name in known if name.startswith(EACH)]
+    coords = {}
+    if rules:
+        found = data[rules].to_numpy(np.float64)
+        unknown = np.full_like(found, np.nan)  # a table tells no margins of single rules
+        made |= {
+            "rule_satisfied": (("sample", "rule"), found),
+            "rule_robustness": (("sample", "rule"), unknown),
+        }
+        coords["rule"] = np.array([name.removeprefix(EACH) for name in rules], dtype=object)
+    return xr.Dataset(made, coords, dict(data.attrs))
+
+
+def _trajectories(data: Data, who: str) -> xr.Dataset:
     """The samples that pictures need, if the data are trajectories."""
     if not isinstance(data, xr.Dataset):
-        raise ModelError(f"{who} must be an xarray.Dataset over (sample, time)")
+        raise ModelError(
+            f"{who} must be an xarray.Dataset over (sample, time), or a table like the samples"
+        )
     if 0 in data.sizes.values() or not series(data):
         raise ModelError(
             f"{who} have no variables over (sample, time) that are numbers; a table becomes "

@@ -82,8 +82,8 @@ def _origins(facts: Facts) -> Iterator[tuple[str, str]]:
         other = facts.against.attrs
         made = other.get("surrogate_method") or other.get("source") or other.get("title")
         size = facts.evaluation.reference if facts.evaluation else facts.against.sizes["sample"]
-        found.append(("reference data", f"{size:,} trajectories{f', {made}' if made else ''}"))
-    yield "trajectories", f"{facts.samples:,} of {several(facts.names[:PANELS])}"
+        found.append(("reference data", f"{size:,} {facts.noun}{f', {made}' if made else ''}"))
+    yield facts.noun, f"{facts.samples:,} of {several(facts.names[:PANELS])}"
     for label, value in found:
         if value is not None and str(value).strip():
             yield label, shortened(value)

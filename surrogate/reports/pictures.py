@@ -81,7 +81,8 @@ def _uri(kind: str, content: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank(width: float, height: float) -> Figure:
+    """An empty picture of that size, in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -124,7 +125,7 @@ def telling(count: int, marks: Sequence[Mark], most: int = STEPS) -> list[int]:
 
 def marginals(facts: Facts, name: str, steps: Sequence[int]) -> Figure:
     """Histograms of one variable at a few steps, the reference as an outline."""
-    figure = _figure(1.85 * STEPS, 1.95)
+    figure = blank(1.85 * STEPS, 1.95)
     axes = figure.subplots(1, STEPS, squeeze=False)[0]
     found = _histograms(facts.evaluation, name)
     other = facts.against if facts.against is not None and name in series(facts.against) else None
@@ -214,7 +215,7 @@ def heat(facts: Facts) -> Figure:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = distance / floor
     ratio = np.ma.masked_invalid(np.where(np.isinf(ratio), 99.0, ratio))
-    figure = _figure(11, 1.05 + 0.42 * len(shown))
+    figure = blank(11, 1.05 + 0.42 * len(shown))
     axis = figure.subplots()
     scale = LinearSegmentedColormap.from_list(
         "noise",
@@ -262,7 +263,7 @@ def correlations(facts: Facts) -> Figure:
     panels = [(title, matrix, 1.0) for title, matrix in found]
     if len(found) == 2:
         panels.append(("difference", found[0][1] - found[1][1], 0.5))
-    figure = _figure(3.8 * len(panels) - 0.3 * (len(panels) == 1), 3.5)
+    figure = blank(3.8 * len(panels) - 0.3 * (len(panels) == 1), 3.5)
     for axis, (title, matrix, limit) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
     ):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from constraints.explain import percent
-from surrogate.drawn import Mark
+from surrogate.drawn import Mark, Part
 from surrogate.plots import quantiles
 from surrogate.reports import pictures
+from surrogate.reports.conditions import condition
 from surrogate.reports.facts import Facts, Rule
 from surrogate.reports.markup import Html, element, figure, section, table
 from surrogate.reports.words import number, requirement, shortened
@@ -20,7 +21,7 @@ RULES = 40  # that are listed
 NARROW = 24  # bars of a distribution of margins
 READ = "Line: median. Dark band: half of the trajectories. Light band: nine in ten."
 MARGIN = (
-    "The margin is how far a trajectory is from breaking a rule: above 0 there was room, below 0 "
+    "The margin is how far a {one} is from breaking a rule: above 0 there was room, below 0 "
     "(red) it was broken by that much."
 )
 
@@ -38,10 +39,10 @@ def scenario(facts: Facts) -> list[Html]:
         return []
     lines = []
     for part in facts.asked.parts[:RULES]:
-        words = requirement(part, facts.grid)
-        lines.append(element("li", words or element("code", shortened(part.text))))
-    stated = [rule.name for rule in facts.rules if not rule.physics]
-    own = stated or [part.text for part in facts.asked.parts]
+        words = stated(part, facts)
+        lines.append(element("li", shortened(words) if words else _code(part.text)))
+    named = [rule.name for rule in facts.rules if not rule.physics]
+    own = named or [part.text for part in facts.asked.parts]
     more = []
     if facts.asked.physics:
         laws = [shortened(each) for each in facts.asked.physics[:RULES]]
@@ -56,6 +57,15 @@ def scenario(facts: Facts) -> list[Html]:
         element("pre", "\n".join(shortened(each) for each in own[:RULES])),
         *more,
     )
+
+
+def stated(part: Part, facts: Facts) -> str | None:
+    """A requirement in plain words; None where they would not do."""
+    return requirement(part, facts.grid) if facts.table is None else condition(part.text)
+
+
+def _code(text: str) -> Html:
+    return element("code", shortened(text))
 
 
 def trajectories(facts: Facts) -> list[Html]:
@@ -114,7 +124,9 @@ def rules(facts: Facts) -> list[Html]:
             made.append(
                 element("p", f"The {RULES} least met of {len(those)} rules.", class_="note")
             )
-    return section("Requirements met", *made, element("p", MARGIN, class_="note"))
+    known = any(np.isfinite(rule.margins).any() for rule in facts.rules)
+    note = MARGIN.format(one="trajectory" if facts.table is None else "row")
+    return section("Requirements met", *made, element("p", note, class_="note") if known else None)
 
 
 def _rule(rule: Rule, weight: np.ndarray | None) -> Iterator[str]:

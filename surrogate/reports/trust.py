@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from constraints.explain import percent
 from surrogate.evaluation import Evaluation, Histograms, Measured
+from surrogate.measured import NEAREST
 from surrogate.reports.facts import Facts
 from surrogate.reports.words import give_or_take, moment, odds
 
@@ -18,6 +19,15 @@ ANCESTORS = 100
 WORTH = 0.1  # share of the samples that the effective ones should be
 COPIES = 0.05
 UNSURE = 0.3  # error of log P
+MATTERS = 0.02  # of a score
+DIFFER = {
+    "correlation": "The correlations differ",
+    "correlation_ratio": "How numbers go with words differs",
+    "cramers_v": "How words go together differs",
+    "contingency": "What goes together in pairs of columns differs",
+    "autocorrelation": "The autocorrelations differ",
+    "energy": "The samples as a whole differ",
+}
 LEVELS = ("good", "care", "poor")
 SAYS = {
     "good": "No sign of trouble.",
@@ -106,7 +116,8 @@ def _compared(facts: Facts, found: Evaluation) -> list[Reason]:
         "care": "The distributions differ a little from the reference",
         "poor": "The distributions differ from the reference",
     }
-    listed: list[Reason] = [(level, f"{words[level]}: {noise} (median over steps).")]
+    over = "steps" if facts.table is None else "columns"
+    listed: list[Reason] = [(level, f"{words[level]}: {noise} (median over {over}).")]
     far = [each for each in found.variables if _level(each.max) == "poor"]
     if far and level != "poor":
         listed.append(("care", _furthest(facts, max(far, key=lambda each: each.max.ratio))))
@@ -114,20 +125,20 @@ def _compared(facts: Facts, found: Evaluation) -> list[Reason]:
         listed.append(
             ("care", f"{percent(1 - found.consistent)} of the samples break a law of the network.")
         )
-    for name in ("correlation", "autocorrelation", "energy"):
+    for name, what in DIFFER.items():
         each: Measured | None = getattr(found, name)
         if each is not None and _stands_out(each):
-            what = {"energy": "The samples as a whole differ"}.get(name, f"The {name}s differ")
             listed.append(("care", f"{what} from the reference: {each.ratio:.1f} times the noise."))
     accuracy, error = found.classifier
     if accuracy >= max(TOLD, 0.5 + CERTAIN * error):
         listed.append(
             (
                 "care",
-                f"A simple classifier tells samples from the reference in {percent(accuracy)} of "
-                "the cases; guessing would be right in 50 %.",
+                f"A {'simple ' * (facts.table is None)}classifier tells samples from the reference "
+                f"in {percent(accuracy)} of the cases; guessing would be right in 50 %.",
             )
         )
+    listed += _memorised(found) + _useful(found)
     mine, true = facts.probability, facts.true_probability
     if mine is not None and true is not None and _same(facts):
         gap = abs(mine[0] - true[0])
@@ -141,6 +152,39 @@ def _compared(facts: Facts, found: Evaluation) -> list[Reason]:
             )
         )
     return listed
+
+
+def _memorised(found: Evaluation) -> list[Reason]:
+    """Whether rows that were learned from come back."""
+    rows = found.privacy
+    if rows is None:
+        return []
+    if not rows.memorised:
+        return [("good", "The rows come no nearer to those that were learned from than real ones.")]
+    copies, real = percent(rows.samples.copies), percent(rows.real.copies)
+    level = "poor" if rows.samples.copies > rows.real.copies + COPIES else "care"
+    return [
+        (
+            level,
+            f"Rows that were learned from seem to be repeated: {copies} are exact copies (of real "
+            f"rows {real}), and {percent(rows.near)} are as near as {percent(NEAREST)} of real "
+            "rows are.",
+        )
+    ]
+
+
+def _useful(found: Evaluation) -> list[Reason]:
+    """Whether what learns from the rows does as well as what learns from real ones."""
+    if found.usefulness is None:
+        return []
+    made: list[Reason] = []
+    for each in found.usefulness.scores:
+        bad = each.worse and each.difference < -MATTERS
+        learned = f"Learned from the rows, {found.usefulness.target} is predicted"
+        told = f"{each.name} {each.samples:.3f}, from real rows {each.real:.3f}"
+        word = "worse" if bad else "about as well"
+        made.append(("care" if bad else "good", f"{learned} {word}: {told}."))
+    return made
 
 
 def _level(distance: Measured) -> str:
