@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import console, files, options
+from cli import console, files, grids, options
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def command(
             'say what to check: --where "forall t: I(t) <= 40", --where @rules.txt, '
             "--bridge S0=95,S25=30, or --consistency"
         )
-    source = files.open_dataset(data)
+    source = _opened(data)
     target = _target(out, force, source)
 
     from surrogate import contents, labels
@@ -79,7 +79,7 @@ def command(
             raise MemoryError from problem
         raise
     if target is not None:
-        files.write_dataset(labelled, target)
+        _write(labelled, target)
     if as_json:
         summary = {"data": data, "rules": list(rules), "tolerances": tolerances}
         summary |= found.to_dict()
@@ -104,6 +104,20 @@ def command(
             say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
 
 
+def _opened(path: str) -> xr.Dataset | pd.DataFrame:
+    """Trajectories or a table; of rows that belong together, a dataset of such."""
+    import xarray as xr
+
+    found = files.open_dataset(path)
+    if isinstance(found, xr.Dataset):
+        return found
+    from surrogate.understanding import gathered, with_dates
+
+    table = with_dates(found)
+    together = gathered(table)
+    return table if together is None else together
+
+
 def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> Path | None:
     """Where to write, if anywhere: trajectories and tables have formats of their own."""
     if out is None:
@@ -112,11 +126,25 @@ def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> 
 
     from simulators.storage import SUFFIXES, check_target
 
-    suffixes = SUFFIXES if isinstance(source, xr.Dataset) else files.TABLES
+    suffixes: tuple[str, ...] = files.TABLES
+    if isinstance(source, xr.Dataset):
+        suffixes = SUFFIXES if "time" in source.dims else files.ROWS
     target = check_target(out, force, suffixes)
     if target.suffix.lower() == ".parquet":
         files.check_parquet()
+    if isinstance(source, xr.Dataset):
+        grids.check_names([str(name) for name in source.data_vars], target)
     return target
+
+
+def _write(labelled: xr.Dataset | pd.DataFrame, target: Path) -> None:
+    import xarray as xr
+
+    if isinstance(labelled, xr.Dataset) and target.suffix.lower() in files.TABLES:
+        from surrogate.understanding import to_frame
+
+        labelled = to_frame(labelled)
+    files.write_dataset(labelled, target)
 
 
 def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:

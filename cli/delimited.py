@@ -289,5 +289,6 @@ def _with_points(table: pd.DataFrame, say: Say) -> pd.DataFrame:
         numbers = pd.to_numeric(pd.Series([*plain, None], dtype=object), errors="coerce")
         changed[name] = numbers.to_numpy(float)[codes]
     if changed:
-        say(f"numbers with decimal commas: {', '.join(changed)}")
-    return table.assign(**changed)
+        shown, more = list(changed)[:12], len(changed) - 12
+        say("numbers with decimal commas: " + ", ".join(shown) + f" and {more:,} more" * (more > 0))
+    return pd.DataFrame({name: changed.get(name, table[name]) for name in table.columns})

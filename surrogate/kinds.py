@@ -122,6 +122,22 @@ def _refuse_other_spellings(name: str, words: Words, others: np.ndarray) -> None
         )
 
 
+def dates_in(column: pd.Series[Any]) -> np.ndarray | None:
+    """A column of text as dates (N,), if all that it holds are such."""
+    if not pd.api.types.is_string_dtype(column.dtype):
+        return None
+    raw = raw_of(column)
+    if not isinstance(raw, Words):
+        return None
+    dates, marks = raw.matching(_ISO), _markers(raw)
+    if not dates.any() or not (dates | marks).all():
+        return None
+    try:
+        return _dates_in(str(column.name), raw).values
+    except ModelError:  # 2020-02-31: words like any others
+        return None
+
+
 # --- as a kind ------------------------------------------------------------------------------------
 
 

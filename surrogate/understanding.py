@@ -278,3 +278,32 @@ def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
         each = data["rule_satisfied"].transpose("sample", "rule").values.astype(bool)
         made |= {f"{EACH}{rule}": each[:, r] for r, rule in enumerate(data["rule"].values)}
     return made
+
+
+def with_dates(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as it was read from text, with dates for what is written as such."""
+    found = {str(name): kinds.dates_in(frame[name]) for name in frame.columns}
+    return frame.assign(**{name: dates for name, dates in found.items() if dates is not None})
+
+
+def gathered(frame: pd.DataFrame) -> xr.Dataset | None:
+    """The dataset over (sample, instance) that `to_frame` wrote row by row; None for other tables.
+
+    Labels are left out.
+    """
+    if list(frame.columns[:2]) != ["sample", "instance"] or len(frame.columns) < 3:
+        return None
+    several = int(frame["instance"].nunique())
+    samples, rest = divmod(len(frame), several)
+    numbered = np.tile(np.arange(1, several + 1), samples)
+    if rest or several < 2 or not np.array_equal(frame["instance"].to_numpy(), numbered):
+        return None
+    if not np.array_equal(frame["sample"].to_numpy(), np.repeat(np.arange(samples), several)):
+        return None
+    labels = judged(frame)
+    made = {}
+    for name in frame.columns[2:]:
+        if name not in labels:
+            values = frame[name].to_numpy().reshape(samples, several)
+            made[name] = xr.Variable(("sample", "instance"), values, fastpath=True)
+    return xr.Dataset(made, attrs=dict(frame.attrs)) if made else None

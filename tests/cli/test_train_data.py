@@ -16,6 +16,10 @@ from tests.cli.small import SHORT, run
 def test_a_simulator_as_the_source(small: Path) -> None:
     said = run("train", "--simulate", "sir", *SHORT, "-o", "sir")
     assert "200 trajectories" in said.output
+    said = run("train", "--simulate", "sir", "--type", "S=number", "-o", "b", code=2)
+    assert "--type is for tables; --simulate makes trajectories" in said.output
+    said = run("train", "trajectories.nc", "--type", "S=number", "-o", "b", code=2)
+    assert "--type is for tables; 'trajectories.nc' holds trajectories" in said.output
 
 
 def test_a_series_cut_into_windows(small: Path) -> None:
@@ -36,6 +40,30 @@ def table() -> pd.DataFrame:
     runs, times = np.repeat(np.arange(60), 10), np.tile(np.arange(10), 60)
     x, y = random.normal(size=600), random.poisson(9, 600)
     return pd.DataFrame({"run": runs, "t": times, "x": x, "y": y})
+
+
+def test_a_run_in_each_row(small: Path, table: pd.DataFrame) -> None:
+    table.pivot(index="run", columns="t", values="y").add_prefix("y").to_csv("w.csv", index=False)
+    said = run("train", "w.csv", "--wide", *SHORT).stderr
+    assert "a run in each row: 60 runs of 10 steps, y" in said
+    assert "60 trajectories of y over 10 times" in said
+    assert (
+        "leave out --time"
+        in run("train", "w.csv", "--wide", "--time", "y1", "-o", "b", code=2).output
+    )
+    table.to_csv("t.csv", index=False)
+    assert "columns that are steps" in run("train", "t.csv", "--wide", "-o", "b", code=2).output
+
+
+@pytest.mark.parametrize("words", [("--time", "t"), ("--id", "run"), ("--window", "5")])
+def test_kinds_and_models_of_gaps_are_for_rows(
+    small: Path, table: pd.DataFrame, words: tuple[str, str]
+) -> None:
+    table.to_csv("t.csv", index=False)
+    said = run("train", "t.csv", *words, "--type", "y=number", code=2).output
+    assert f"--type is for tables of rows, and this is said to be one of runs ({words[0]})" in said
+    said = run("train", "t.csv", *words, "--missing", "model", code=2).output
+    assert "--missing model is for tables of rows; of runs: refuse or drop" in said
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -110,12 +138,11 @@ def test_runs_with_other_times_are_named(small: Path, table: pd.DataFrame) -> No
         ("a.csv", b"", "it is empty, without a header"),
         ("a.csv", b"a,b\n", "0 rows below its header"),
         ("a.csv", b"a,b\n1,2\n3,4,5\n", "line 3"),
-        ("a.csv", b'a,b\n1,2\n3,"4\n', "starting at row 2"),
+        ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3 opens a quote that is never closed"),
         ("a.csv", "größe\n1\n2\n".encode("latin-1"), "save it as UTF-8"),
-        ("a.csv", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not UTF-8 text"),
-        ("a.csv", b"x;y\n1,5;2\n2,5;3\n", "x is '1,5' in row 0, with a decimal comma"),
-        ("a.csv", b"x\n1\n2\n3\n", "one series of 3 steps, which is a single sample"),
-        ("a.csv", b"time,x\n1,2\n", "single sample"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "it is no text"),
+        ("a.csv", b"x;y\n1,5;2\n2,5;3\n", "numbers with decimal commas: x"),
+        ("a.csv", b"x\n1\n2\n3\n", "3 rows are too few to learn from"),
         ("a.csv.gz", b"junk", "Not a gzipped file"),
         ("a.nc", b"", "is an empty file"),
         ("a.nc", b"a,b\n1,2\n", "is not a netCDF file"),
@@ -146,8 +173,7 @@ def test_bad_trajectories(small: Path, data: xr.Dataset) -> None:
     refused(plain.map(lambda each: 0 * each + 5), "all trajectories are the same")
     refused(with_value(np.nan), "first at sample 7, step 3")
     refused(with_value(np.inf), "I has infinite values")
-    refused(data.isel(time=0, drop=True), "no dimensions (sample, time)")
-    refused(data.rename(sample="draw"), "no dimensions (sample, time)")
+    refused(data.rename(sample="draw"), "no dimensions (sample, time) or (sample)")
     refused(data.isel(sample=slice(0)), "is empty")
     refused(data.isel(time=slice(None, None, -1)), "increase")
     refused(data.drop_vars(["S", "I", "R"]), "no signals")
