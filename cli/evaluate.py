@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import console, files, options, tables
+from cli.compared import opened
 
 if TYPE_CHECKING:
-    from surrogate.contents import Data
     from surrogate.evaluation import Evaluation
 
 
@@ -56,9 +55,9 @@ def command(
     """
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against)):
-        tables.refuse(table, "these are trajectories")
-    source, reference = (_opened(path, table, say.print) for path in (data, against))
-    learned = None if train is None else _opened(train, table, say.print)
+        tables.refuse(table, "these are none")
+    source, reference = (opened(path, table, say.print) for path in (data, against))
+    learned = None if train is None else opened(train, table, say.print)
 
     from surrogate.evaluation import evaluate
 
@@ -69,13 +68,6 @@ def command(
     else:
         _show(found)
     say.print(f"{found.samples:,} samples against {found.reference:,}")
-
-
-def _opened(path: str, table: dict[str, Any], say: Callable[[str], None]) -> Data:
-    """A table stays one, unless it is said how it holds trajectories."""
-    if tables.given(table) and files.is_table(path):
-        return tables.open_trajectories(path, table, say)
-    return files.open_dataset(path)
 
 
 def _show(found: Evaluation) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 from rich.markup import escape
 
 from cli import console, files, options
 from simulators.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+    from surrogate.contents import Data
 
 FORMATS = (".png", ".svg", ".pdf")
 MOST_PANELS = 24
@@ -46,21 +55,26 @@ def command(
 ) -> None:
     """Draw the trajectories in DATA as a fan chart, one panel per species.
 
-    Of a scenario, required values are dots and what it forbids is hatched.
+    Of a scenario, required values are dots and what it forbids is hatched. Of a table, a panel for
+    each column shows how its values are spread; --species A,B chooses columns.
     """
     if trajectories < 0:
         raise InputError(f"--trajectories must be >= 0, not {trajectories}")
-    for path in (data, against):
-        if path is not None and files.is_table(path):
-            again = f"surrogate report {shlex.quote(path)}"
-            raise InputError(f"plot draws netCDF files and Zarr folders; of a table: {again}")
-    source = files.open_trajectories(data)
-    target = Path(out) if out is not None else Path(data).with_suffix(".png")
+    found = files.open_dataset(data)
+    target = Path(out) if out is not None else _named(data)
 
-    from simulators.storage import check_target, replacing
-    from surrogate.plots import fan_chart, series
+    from simulators.storage import check_target
+    from surrogate.sides import is_table
 
     check_target(target, force, FORMATS)
+    say = console.messages(quiet)
+    if is_table(found):
+        _draw_table(found, against, species, title, target, say)
+        return
+    source = cast("xr.Dataset", found)
+
+    from surrogate.plots import fan_chart, series
+
     have = series(source)
     names = [name.strip() for name in species.split(",")] if species else have[:MOST_PANELS]
     for name in names:
@@ -68,6 +82,10 @@ def command(
             raise unknown("species", name, have)
     if not names:
         raise InputError(f"{data!r} has no variables over (sample, time)")
+    if against is not None and files.is_table(against):
+        raise InputError(
+            f"{against!r} holds a table, and {data!r} trajectories: draw two of a kind"
+        )
     other = files.open_trajectories(against) if against else None
     if other is not None and not set(names) & set(series(other)):
         raise InputError(f"{against!r} has none of {', '.join(names)}: nothing to compare")
@@ -82,9 +100,58 @@ def command(
         )
     except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
         raise InputError(f"cannot read {data!r}: {problem}") from None
-    with replacing(target) as part:
-        figure.savefig(part, dpi=150, format=target.suffix[1:].lower())
-    say = console.messages(quiet)
-    say.print(f"[bold]{escape(str(target))}[/bold]  {escape(', '.join(names))}")
+    _write(figure, target, names, say)
     if species is None and len(have) > MOST_PANELS:
         say.print(f"the first {MOST_PANELS} of {len(have)} variables; choose others with --species")
+
+
+def _named(data: str) -> Path:
+    """rows.png for rows.csv.gz"""
+    place = Path(data)
+    return (place.with_suffix("") if place.suffix.lower() == ".gz" else place).with_suffix(".png")
+
+
+def _write(figure: Figure, target: Path, names: Sequence[str], say: Console) -> None:
+    from simulators.storage import replacing
+
+    with warnings.catch_warnings(), replacing(target) as part:
+        # letters that the font does not have, names that leave no room
+        warnings.filterwarnings("ignore", "Glyph|constrained_layout", UserWarning)
+        figure.savefig(part, dpi=150, format=target.suffix[1:].lower())
+    say.print(f"[bold]{escape(str(target))}[/bold]  {escape(', '.join(names))}")
+
+
+def _draw_table(
+    data: Data,
+    against: str | None,
+    species: str | None,
+    title: str | None,
+    target: Path,
+    say: Console,
+) -> None:
+    """A panel for each column, with a second table as outlines."""
+    from surrogate.panels import small_multiples
+    from surrogate.sides import Rows, is_table, shared
+
+    sides = [Rows(data, "the data", least=1)]
+    if against is not None:
+        other = files.open_dataset(against)
+        if not is_table(other):
+            raise InputError(f"{against!r} holds trajectories, not a table: draw two of a kind")
+        sides.append(Rows(other, "the other data", least=1))
+    columns, lone = shared(*sides)
+    have = [each.name for each in columns]
+    names = [name.strip() for name in species.split(",")] if species else have[:MOST_PANELS]
+    for name in names:
+        if name not in have:
+            raise unknown("column", name, have)
+    if title is None:
+        title = f"{sides[0].count:,} rows"
+        title += "" if against is None else f"; outlines: {sides[1].count:,} other rows"
+    chosen = [columns[have.index(name)] for name in names]
+    figure = small_multiples(chosen, [side.weights for side in sides], title=title)
+    _write(figure, target, names, say)
+    if lone:
+        say.print(f"only on one side, and so not drawn: {escape(', '.join(lone))}")
+    if species is None and len(have) > MOST_PANELS:
+        say.print(f"the first {MOST_PANELS} of {len(have)} columns; choose others with --species")

@@ -11,6 +11,7 @@ import click
 from rich.markup import escape
 
 from cli import console, files, options, tables
+from cli.compared import opened
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ FORMATS = (".html", ".htm")
 @click.argument("data", default=DEFAULT)
 @click.option("--against", metavar="DATA", help="A reference to compare with, of the same grid.")
 @click.option("--title", help="Heading of the page.")
+@click.option("--target", metavar="COLUMN", help="Of a table: predict it, learning from DATA.")
+@click.option(
+    "--train", metavar="TABLE", help="The rows that were learned from [default: the reference]."
+)
 @tables.options
 @options.out(None, "Page: .html [default: the data's name with .html].")
 @options.force
@@ -33,19 +38,23 @@ def command(
     data: str,
     against: str | None,
     title: str | None,
+    target: str | None,
+    train: str | None,
     table: dict[str, Any],
     out: str | None,
     force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write one page about the trajectories in DATA, which needs nothing but itself.
+    """Write one page about DATA (trajectories or a table), which needs nothing but itself.
 
-    What was asked of them and how probable that is, fan charts with the scenario drawn on them, how
-    many meet each rule, how far they are from a reference, what they cost, where they come from.
+    What was asked and how probable that is, fan charts with the scenario drawn on them, how many
+    meet each rule, how far they are from a reference, what they cost, where they come from. Of a
+    table: its columns, what goes together, whether rows were memorised, what can be learned.
 
     \b
     surrogate report samples.nc --against reference.nc
+    surrogate report rows.csv --against wine.csv --target quality
     surrogate report runs.csv --id run --time day
     """
     from simulators.storage import check_target, replacing
@@ -57,27 +66,27 @@ def command(
         )
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against or data)):
-        tables.refuse(table, "these are trajectories")
-    source = tables.open_trajectories(data, _own(data, table), say.print)
-    target = check_target(out or Path(data).with_suffix(".html"), force, FORMATS)
-    other = None
-    if against is not None:
-        other = tables.open_trajectories(against, _own(against, table), say.print)
+        tables.refuse(table, "these are none")
+    source = opened(data, table, say.print)
+    page_ = check_target(out or _named(data), force, FORMATS)
+    other, learned = (
+        None if path is None else opened(path, table, say.print) for path in (against, train)
+    )
 
     from surrogate.report import page
     from surrogate.reports.facts import facts
     from surrogate.reports.trust import verdict
 
     with say.status("measuring and drawing"):
-        found = facts(source, other)
+        found = facts(source, other, target=target, train=learned)
         content = page(found, title).encode("utf-8", "replace")
-    with replacing(target) as part:
+    with replacing(page_) as part:
         part.write_bytes(content)
     trust = verdict(found)
     if as_json:
         log_p, error = found.probability or (None, None)
         summary = {
-            "path": str(target),
+            "path": str(page_),
             "bytes": len(content),
             "samples": found.samples,
             "satisfied": found.satisfied,
@@ -93,18 +102,21 @@ def command(
         say.print(f"[{colour}]{escape(trust.says)}[/{colour}]")
         for reason in trust.against:
             say.print(f"  {escape(reason)}")
-    say.print(f"[bold]{escape(str(target))}[/bold]  {console.size(len(content))}, for any browser")
+    say.print(f"[bold]{escape(str(page_))}[/bold]  {console.size(len(content))}, for any browser")
     say.print(f"next: {escape(_next(found, data, against))}")
 
 
-def _own(path: str, table: dict[str, Any]) -> dict[str, Any]:
-    """The options of tables, for a table."""
-    unused = {name: "refuse" if name == "missing" else None for name in table}
-    return table if files.is_table(path) else unused
+def _named(data: str) -> Path:
+    """rows.html for rows.csv.gz"""
+    place = Path(data)
+    bare = place.with_suffix("") if place.suffix.lower() == ".gz" else place
+    return bare.with_suffix(".html")
 
 
 def _next(found: Facts, data: str, against: str | None) -> str:
     """What to do with the page, or how to get a reference for it."""
+    if found.table is not None and against is None:
+        return f"surrogate report {shlex.quote(data)} --against REAL.csv --force"
     if against is not None or not found.sampled:
         return "open the page, or print it from the browser"
     again = f"surrogate report {shlex.quote(data)} --against reference.nc --force"

@@ -159,7 +159,7 @@ def _table_facts(data: Data, against: Data | None, target: str | None, train: Da
     """The same of rows. A table's verdicts are columns, with a column for each rule."""
     if against is None and (target is not None or train is not None):
         what = "target" if train is None else "train"
-        raise ModelError(f"{what} says what to compare with a reference: name that as well")
+        raise ModelError(f"{what} needs real rows to compare with: name a reference as well")
     evaluation = None if against is None else evaluate(data, against, target=target, train=train)
     sides = [Rows(data, "the data", least=1)]
     sides += [] if against is None else [Rows(against, "the reference")]

@@ -1,0 +1,53 @@
+"""Data to be looked at or compared: trajectories, or a table of rows, which stays one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from cli import files, shapes, tables
+from simulators.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from surrogate.contents import Data
+
+OF_ROWS = ("--columns", "--missing")  # options that do not say that there are runs
+
+
+def opened(path: str, table: dict[str, Any], say: Callable[[str], None]) -> Data:
+    """A table is one of rows unless an option tells how it holds trajectories."""
+    import pandas as pd
+
+    used = tables.given(table)
+    runs = [option for option in used if option not in OF_ROWS]
+    if runs and files.is_table(path):
+        return tables.open_trajectories(path, table, say)
+    found = files.open_dataset(path, lambda text: say(escape(text)))
+    rows = isinstance(found, pd.DataFrame) or "time" not in found.dims
+    if not rows:
+        return found
+    if "--missing" in used:
+        raise InputError(
+            f"--missing is for tables of runs (--id, --time); {path!r} holds rows, and values that "
+            "are missing there are compared as such"
+        )
+    if isinstance(found, pd.DataFrame) and (hint := shapes.hint(found)):
+        say(escape(hint))
+    return found if table["columns"] is None else _chosen(path, found, table["columns"])
+
+
+def _chosen(path: str, data: Data, columns: Sequence[str]) -> Data:
+    """The columns that were asked for, and the labels."""
+    from surrogate.sides import columns_of, frame_of, labels_of
+
+    have = columns_of(data, frame_of(data, path))
+    for name in columns:
+        if name not in have:
+            raise InputError(f"{path}: {unknown('column', name, have)}")
+    known = [str(name) for name in data]
+    kept = [
+        name for name in known if name in columns or name not in have or name in labels_of(data)
+    ]
+    return data[kept]
