@@ -296,7 +296,7 @@ def _settled(
     network = bench.model.denoiser
     denoiser = Gradient(network, soft_value(scenario))
     x = scenario.shaped(x).to(bench.model.device, torch.float32)
-    x = settled(denoiser, x, case.final, generator, case.last, progress)
+    x = scenario.joined(settled(denoiser, x, case.final, generator, case.last, progress))
     if case.last > LAST:
         at = scenario.shaped(x).to(bench.model.device, torch.float32)
         x = network(at, torch.tensor(case.last)).double().cpu().flatten(1)

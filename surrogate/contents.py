@@ -27,12 +27,19 @@ from constraints.rules import limits
 
 Data = xr.Dataset | pd.DataFrame
 LABELS = ("satisfied", "robustness", "rule_satisfied", "rule_robustness", "log_weight", "origin")
+ABSENT = "(missing)"  # the category of a missing word
 EACH = "satisfied: "  # starts the column of a single rule in a table
 EVERYTHING = slice(None)
 
 
-def layout_of(data: Data, instances: int = 1) -> Layout:
-    """The signals, grid, parameters and bounds that formulas about `data` may use."""
+def layout_of(data: Data, instances: int | None = None) -> Layout:
+    """The signals, grid, parameters and bounds that formulas about `data` may use.
+
+    `instances`: so many rows in a row are a sample, if it is not for a dimension to tell.
+    """
+    if instances is None:
+        own = isinstance(data, xr.Dataset) and "instance" in data.sizes
+        instances = int(data.sizes["instance"]) if own else 1
     if isinstance(data, pd.DataFrame):
         odd = [name for name in data.columns if not isinstance(name, str)]
         if odd or not data.columns.is_unique:
@@ -47,10 +54,11 @@ def layout_of(data: Data, instances: int = 1) -> Layout:
     found: list[Signal] = []
     for name in _names(data):
         limit = bounds.get(name, (-math.inf, math.inf))
-        if set(data[name].dims) == {"sample", "time"} and data[name].dtype.kind in "iufb":
+        dims = tuple(dim for dim in data[name].dims if dim != "instance")
+        if set(dims) == {"sample", "time"} and data[name].dtype.kind in "iufb":
             shape, whole = (len(times),), _whole(data[name])
             found.append(Signal(name, "series", shape, whole, *limit, span=_span(data[name])))
-        elif data[name].dims == ("sample",):
+        elif dims == ("sample",):
             column = _column(data, name, limit)
             found += [] if column is None else [column]
     parameters = _parameters(data, about, [signal.name for signal in found])
@@ -93,14 +101,35 @@ def judged(data: pd.DataFrame) -> list[str]:
 def _column(data: Data, name: str, limit: tuple[float, float]) -> Signal | None:
     """One value a sample: a number, or one of a few words; None for what is neither."""
     kind = data[name].dtype
+    table = _is_table(data)
     if isinstance(kind, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(kind):
-        if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        if pd.api.types.is_timedelta64_dtype(kind):
             return None
+        if pd.api.types.is_datetime64_any_dtype(kind):
+            absent = table and bool(pd.isna(data[name].values).any())
+            return Signal(name, "column", span=_days(data[name]), optional=absent, dates=True)
     elif not pd.api.types.is_bool_dtype(kind):
-        whole = _whole(data[name]) or _happens_whole(data[name])
-        return Signal(name, "column", (), whole, *limit, span=_span(data[name]))
-    labels = tuple(sorted({word for word in _words(data, name, EVERYTHING) if word is not None}))
-    return Signal(name, "category", (len(labels),), categories=labels) if labels else None
+        whole = _whole(data[name]) or _happens_whole(data[name], table)
+        absent = table and bool(pd.isna(np.asarray(data[name])).any())
+        span = _span(data[name])
+        return Signal(name, "column", (), whole, *limit, span=span, optional=absent)
+    words = set(_words(data, name, EVERYTHING))
+    labels = tuple(sorted(word for word in words if word is not None))
+    if not labels:
+        return None
+    labels += (ABSENT,) if table and None in words and ABSENT not in labels else ()
+    return Signal(name, "category", (len(labels),), categories=labels)
+
+
+def _is_table(data: Data) -> bool:
+    """Whether a sample is a row, in which some values may be missing."""
+    return isinstance(data, pd.DataFrame) or "time" not in data.sizes
+
+
+def _days(values: Any) -> float | None:
+    """How far dates lie apart."""
+    known = pd.Series(np.ravel(np.asarray(values))).dropna()
+    return float((known.max() - known.min()) / pd.Timedelta(days=1)) if len(known) else None
 
 
 def _whole(values: Any) -> bool:
@@ -111,11 +140,12 @@ def _whole(values: Any) -> bool:
     return np.dtype(getattr(kind, "numpy_dtype", kind)).kind in "iub"
 
 
-def _happens_whole(values: Any) -> bool:
+def _happens_whole(values: Any, table: bool) -> bool:
     """Whether a table's floats are counts all the same: 5000.0, as spreadsheets write them."""
-    if not isinstance(values, pd.Series):
+    if not table:
         return False
-    known = np.asarray(values.dropna(), float)
+    known = np.asarray(values, float)
+    known = known[~np.isnan(known)]
     return known.size > 0 and bool((known == known.round()).all())
 
 
@@ -196,7 +226,8 @@ def tensors_of(
     With several instances each sample is that many rows in a row: (B, instances, ...).
     """
     rows = samples
-    if layout.instances > 1:
+    apart = isinstance(data, xr.Dataset) and "instance" in data.sizes
+    if layout.instances > 1 and not apart:
         count = samples_of(data)
         if count % layout.instances:
             raise DataError(f"{count} samples do not divide into groups of {layout.instances}")
@@ -206,7 +237,7 @@ def tensors_of(
         rows = slice(begin * layout.instances, end * layout.instances)
     chosen = [signal for signal in layout.signals if names is None or signal.name in names]
     found = {signal.name: _tensor(data, signal, rows) for signal in chosen}
-    if layout.instances > 1:
+    if layout.instances > 1 and not apart:
         return {k: x.reshape(-1, layout.instances, *x.shape[1:]) for k, x in found.items()}
     return found
 
@@ -214,6 +245,8 @@ def tensors_of(
 def _tensor(data: Data, signal: Signal, rows: slice) -> Tensor:
     values = _codes(data, signal, rows) if signal.categories else _numbers(data, signal.name, rows)
     absent = values < 0 if signal.categories else ~np.isfinite(values)
+    if signal.optional:
+        absent &= np.isinf(values)
     if absent.any():
         raise _missing(data, signal)
     return torch.from_numpy(values)
@@ -234,13 +267,25 @@ def _numbers(data: Data, name: str, rows: slice) -> np.ndarray:
     if isinstance(data, pd.DataFrame):
         column = data[name].iloc[rows]
         kind: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
+        if pd.api.types.is_datetime64_any_dtype(column.dtype):
+            return days_of(column.to_numpy("datetime64[ns]"))
         values = column.to_numpy(np.float64 if column.hasnans else kind, na_value=np.nan)
     else:
-        values = _read(data[name].isel(sample=rows).transpose("sample", ...))
+        array = data[name].isel(sample=rows)
+        first = [dim for dim in ("sample", "instance") if dim in array.dims]
+        values = _read(array.transpose(*first, ...))
+        if values.dtype.kind == "M":
+            return days_of(values)
     known = values.dtype.type in (np.float32, np.uint8)
     wider: dict[str, type] = {"u": np.int64, "f": np.float64, "b": np.int8}
     kind = values.dtype.type if known else wider.get(values.dtype.kind, values.dtype.type)
     return np.array(values, dtype=kind, order="C")
+
+
+def days_of(dates: np.ndarray) -> np.ndarray:
+    """Dates as days since 1970, NaN where they are missing."""
+    exact = dates.astype("datetime64[ns]").view(np.int64)
+    return np.where(np.isnat(dates), np.nan, exact / 86_400e9)
 
 
 def _words(data: Data, name: str, rows: slice) -> list[str | None]:
@@ -248,7 +293,8 @@ def _words(data: Data, name: str, rows: slice) -> list[str | None]:
     if isinstance(data, pd.DataFrame):
         column = data[name].iloc[rows]
     else:
-        column = pd.Series(_read(data[name].isel(sample=rows)).astype(object))
+        values = data[name].isel(sample=rows).transpose("sample", ...)
+        column = pd.Series(_read(values).astype(object).ravel())
     codes, kinds = pd.factorize(column)
     words = [
         (k.decode("utf-8", "replace") if isinstance(k, bytes) else str(k)).strip() for k in kinds
@@ -259,8 +305,11 @@ def _words(data: Data, name: str, rows: slice) -> list[str | None]:
 def _codes(data: Data, signal: Signal, rows: slice) -> np.ndarray:
     """The number of each sample's category, (n,); -1 where it is missing."""
     place = {word: code for code, word in enumerate(signal.categories)}
+    absent = place.get(ABSENT, -1)
     words = _words(data, signal.name, rows)
-    return np.array([-1 if word is None else place.get(word, -1) for word in words], np.int64)
+    codes = np.array([absent if w is None else place.get(w, -1) for w in words], np.int64)
+    apart = isinstance(data, xr.Dataset) and "instance" in data[signal.name].dims
+    return codes.reshape(-1, data.sizes["instance"]) if apart else codes
 
 
 def _missing(data: Data, signal: Signal) -> DataError:
@@ -273,7 +322,7 @@ def _missing(data: Data, signal: Signal) -> DataError:
             absent = values < 0
         else:
             values = _numbers(data, signal.name, rows)
-            absent = ~np.isfinite(values)
+            absent = np.isinf(values) if signal.optional else ~np.isfinite(values)
         if absent.any() and not first:
             place = np.argwhere(absent)[0]
             what = "infinite values" if np.isinf(values[tuple(place)]) else "missing values"

@@ -74,6 +74,17 @@ class Covariance:
         """The identity."""
         return cls.restore(torch.ones(min(2, size)), torch.eye(size, 1))
 
+    def repeated(self, times: int) -> Covariance:
+        """That of so many independent samples, one after the other."""
+        if times == 1:
+            return self
+        own, rest = self._split(self.values)
+        vectors = torch.kron(torch.eye(times).to(self.vectors), self.vectors)
+        values = (own + rest).repeat(times)
+        if self.vectors.shape[1] < self.size:
+            values = torch.cat([values, rest])
+        return Covariance.restore(values, vectors)
+
     @property
     def size(self) -> int:
         """D."""

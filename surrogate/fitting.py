@@ -18,8 +18,8 @@ from torch import Tensor
 
 from surrogate import sources
 from surrogate.checkpoints import Checkpoints
-from surrogate.codecs import TimeSeriesCodec
-from surrogate.codecs.timeseries import NONE
+from surrogate.codecs import Codec, TableCodec, TimeSeriesCodec
+from surrogate.codecs.codec import NONE
 from surrogate.covariance import Covariance
 from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.judging import judge, set_apart
@@ -101,35 +101,28 @@ class Run:
         seed = whole_number(seed, "seed")
         if not isinstance(data, xr.Dataset):
             raise ModelError(
-                f"trajectories are an xarray.Dataset, not {type(data).__name__}; a table becomes "
-                "one with surrogate.tables.trajectories_from_table"
+                f"a run learns from an xarray.Dataset, not {type(data).__name__}; fit takes a "
+                "table of rows, and surrogate.tables.trajectories_from_table one of trajectories"
             )
         self.data, self.seed = data, seed
         if isinstance(checkpoints, Path):
             checkpoints = Checkpoints(checkpoints)
         self.checkpoints = checkpoints
-        if not {"sample", "time"} <= set(data.sizes):
+        if "sample" not in data.sizes:
             raise ModelError(
-                "trajectories have the dimensions (sample, time); these have "
+                "trajectories have the dimensions (sample, time), tables (sample,); these have "
                 f"({', '.join(str(name) for name in data.sizes)}): rename them"
             )
         count = data.sizes["sample"]
         if count < FEWEST:
-            raise ModelError(
-                f"{count} trajectories are too few to learn from; give {FEWEST} or more"
-            )
+            noun = "trajectories" if "time" in data.sizes else "rows"
+            raise ModelError(f"{count} {noun} are too few to learn from; give {FEWEST} or more")
         self.apart = set_apart(data, seed)
         self.learned = count - len(self.apart.unseen)
         preset = chosen or PRESETS["default"]
         # fresh trajectories cannot be learned by heart: no reason to stop early
         self.preset = preset.endless() if simulate else preset.within(self.learned)
-        with np.errstate(over="ignore", invalid="ignore"):  # which is told below
-            codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
-        if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
-            raise ModelError(
-                "the values are too large or too small to be told apart (their variance is no "
-                "number); tell them in another unit"
-            )
+        codec = _codec(data, self.apart.unseen, transforms)
         self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
         self.model.denoiser.to(device)
         self.fresh = simulate is not None
@@ -147,7 +140,7 @@ class Run:
             self.model.denoiser,
             _OnDevice(self.source, device),
             held_out.to(device),
-            Loss(weights=emphasis(held_out, codec.within, noise).to(device)),
+            Loss(weights=_emphasis(codec, held_out, noise, device)),
             settings=self.preset.settings,
             seed=seed,
             state=state,
@@ -230,6 +223,33 @@ class Run:
         """Remove the checkpoints."""
         if self.checkpoints is not None:
             self.checkpoints.discard()
+
+
+def _codec(data: xr.Dataset, unseen: np.ndarray, transforms: Mapping[str, str]) -> Codec:
+    """What leads from the data to tensors; quantiles of a table are those of what is learned."""
+    if "time" not in data.sizes:
+        if transforms:
+            raise ModelError(
+                f"a table's columns are learned by their quantiles; there is no transform of "
+                f"{next(iter(transforms))!r} to choose"
+            )
+        learned = np.setdiff1d(np.arange(data.sizes["sample"]), unseen)
+        return TableCodec.fit(data, learned)
+    with np.errstate(over="ignore", invalid="ignore"):  # which is told below
+        codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
+    if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
+        raise ModelError(
+            "the values are too large or too small to be told apart (their variance is no "
+            "number); tell them in another unit"
+        )
+    return codec
+
+
+def _emphasis(codec: Codec, held_out: Tensor, noise: Tensor, device: str) -> Tensor | None:
+    """Rows have no edges to speak of: a normal law has none, and all words are at theirs."""
+    if isinstance(codec, TableCodec):
+        return None
+    return emphasis(held_out, codec.within, noise).to(device)
 
 
 @dataclass(frozen=True)

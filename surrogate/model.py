@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
+from torch import Tensor, nn
 
 from constraints import Formula
 from surrogate import store
 from surrogate.card import card, curve
-from surrogate.codecs import TimeSeriesCodec
+from surrogate.codecs import KINDS, Codec, TableCodec
 from surrogate.covariance import Covariance
 from surrogate.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.errors import ModelError, whole_number
-from surrogate.networks import TemporalMLP
+from surrogate.networks import ResidualMLP, TemporalMLP
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 from surrogate.schedule import VE, karras
 from surrogate.store import CARD, CONFIG, CURVE, WEIGHTS
@@ -33,7 +33,6 @@ from surrogate.training import seeded
 
 BUNDLED = Path(__file__).parent / "pretrained"
 SPREAD = ("values", "vectors")
-KIND = "time series"
 SOLVERS = {
     "ode": "DPM-Solver++, few steps",
     "heun": "Heun, two evaluations a step",
@@ -52,7 +51,7 @@ NUMBERS = 2_000_000  # in them
 class Surrogate:
     """What a training run leaves: `about` holds its settings, losses and card."""
 
-    codec: TimeSeriesCodec
+    codec: Codec
     denoiser: Preconditioned
     covariance: Covariance  # of the normalised data, flattened
     network: Mapping[str, Any]  # settings of the network
@@ -61,19 +60,23 @@ class Surrogate:
 
     @classmethod
     def untrained(
-        cls, codec: TimeSeriesCodec, seed: int, width: int | None = None, depth: int = 4
+        cls, codec: Codec, seed: int, width: int | None = None, depth: int = 4
     ) -> Surrogate:
         """A model of the codec's shape with random weights."""
-        channels, steps = codec.shape
         network = {"width": width, "depth": depth}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeded(seed, 7).initial_seed()))
-            made = Preconditioned(TemporalMLP(channels, steps, width, depth))
-        return cls(codec, made, Covariance.white(channels * steps), network)
+            made = Preconditioned(network_for(codec, width, depth))
+        return cls(codec, made, Covariance.white(math.prod(codec.shape)), network)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(C, T) of a normalised trajectory."""
+    def kind(self) -> str:
+        """What it is a surrogate of: "time series" or "table"."""
+        return self.codec.kind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a normalised sample: (C, T) of a trajectory, (D,) of a row."""
         return self.codec.shape
 
     @property
@@ -90,7 +93,7 @@ class Surrogate:
         bounded: bool = True,
         progress: Callable[[int], None] = lambda count: None,
     ) -> Tensor:
-        """Normalised trajectories (samples, C, T).
+        """Normalised samples (samples, *shape).
 
         `bounded`: estimates are kept within the ranges of the variables. Without it they are what
         the network says.
@@ -180,7 +183,7 @@ class Surrogate:
             self.digest = store.write_tensors(part / WEIGHTS, weights | spread)
             config = {
                 "version": store.VERSION,
-                "kind": KIND,
+                "kind": self.kind,
                 "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
                 "weights": self.digest,
                 "network": dict(self.network),
@@ -209,14 +212,17 @@ class Surrogate:
         config = store.read_json(place / CONFIG)
         store.check_version(config, place / CONFIG)
         store.check_seal(config, place / CONFIG)
-        if config.get("kind") != KIND:
-            raise ModelError(f"{place} holds a model of {config.get('kind')!r}, not of {KIND!r}")
+        kind = config.get("kind")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise ModelError(
+                f"{place} holds a model of {kind!r}, which is none of {', '.join(KINDS)}"
+            )
         digest = str(config.get("weights"))
         tensors = store.read_tensors(place / WEIGHTS, digest)
         try:
-            codec = TimeSeriesCodec.from_config(config["codec"])
+            codec = KINDS[kind].from_config(config["codec"])
             spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in SPREAD))
-            if spread.size != codec.shape[0] * codec.shape[1]:
+            if spread.size != math.prod(codec.shape):
                 raise ModelError(f"{place / WEIGHTS} does not fit its description")
             weights = {name.removeprefix("network."): value for name, value in tensors.items()}
             network = dict(config["network"])
@@ -227,15 +233,23 @@ class Surrogate:
             raise ModelError(f"{place} {what}: {problem}") from None
 
 
+def network_for(codec: Codec, width: int | None, depth: int) -> nn.Module:
+    """A network for samples of the codec's shape; `width` None is chosen to fit them."""
+    if isinstance(codec, TableCodec):
+        return ResidualMLP(*codec.shape, width, depth)
+    channels, steps = codec.shape
+    return TemporalMLP(channels, steps, width, depth)
+
+
 def _denoiser(
-    codec: TimeSeriesCodec, network: Mapping[str, Any], weights: Mapping[str, Tensor]
+    codec: Codec, network: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Preconditioned:
     """A network of this description with these weights, if they fit it."""
     width, depth = network["width"], network["depth"]
     if type(depth) is not int or not 1 <= depth <= len(weights):
         raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
     with torch.device("meta"):  # its sizes, before any memory is taken
-        made = TemporalMLP(*codec.shape, width, depth)
+        made = network_for(codec, width, depth)
     wanted = {name: value.shape for name, value in made.state_dict().items()}
     found = {name: value.shape for name, value in weights.items()}
     if wanted != found:

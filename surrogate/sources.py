@@ -8,6 +8,7 @@ seed and of the step, which makes a run repeatable and resumable.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate.codecs import TimeSeriesCodec
+from surrogate.codecs import Codec
 from surrogate.training import seeded
 
 BLOCK = 32_768  # samples kept in memory, or fewer if they are long
@@ -25,10 +26,9 @@ PIECES = 16  # that a block is made of
 Load = Callable[[int], Tensor]
 
 
-def block_size(codec: TimeSeriesCodec) -> int:
+def block_size(codec: Codec) -> int:
     """Samples in a block."""
-    channels, steps = codec.shape
-    return max(FEWEST, min(BLOCK, NUMBERS // max(1, channels * steps)))
+    return max(FEWEST, min(BLOCK, NUMBERS // max(1, math.prod(codec.shape))))
 
 
 class Blocks:
@@ -55,9 +55,7 @@ class Blocks:
         return block[again]  # fewer samples than the batches need
 
 
-def from_dataset(
-    codec: TimeSeriesCodec, data: xr.Dataset, held_out: np.ndarray, seed: int
-) -> Blocks:
+def from_dataset(codec: Codec, data: xr.Dataset, held_out: np.ndarray, seed: int) -> Blocks:
     """Every sample but those held out, in blocks of equal size, epoch after epoch."""
     count = data.sizes["sample"]
     blocks = -(-count // block_size(codec))
@@ -79,9 +77,7 @@ def from_dataset(
     return Blocks(load, max(1, (count - len(held_out)) // blocks), seed)
 
 
-def from_simulator(
-    codec: TimeSeriesCodec, simulate: Callable[[int, int], xr.Dataset], seed: int
-) -> Blocks:
+def from_simulator(codec: Codec, simulate: Callable[[int, int], xr.Dataset], seed: int) -> Blocks:
     """Fresh trajectories in every block: `simulate(first, samples)` makes those it is asked for."""
     size = block_size(codec)
 

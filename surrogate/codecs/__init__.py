@@ -1,5 +1,11 @@
 """Codecs: labelled data <-> normalised tensors, with a differentiable way back."""
 
+from surrogate.codecs.codec import Codec as Codec
+from surrogate.codecs.tabular import TableCodec as TableCodec
 from surrogate.codecs.timeseries import TimeSeriesCodec as TimeSeriesCodec
 
-__all__ = ["TimeSeriesCodec"]
+KINDS: dict[str, type[TimeSeriesCodec] | type[TableCodec]] = {
+    each.kind: each for each in (TimeSeriesCodec, TableCodec)
+}
+
+__all__ = ["KINDS", "Codec", "TableCodec", "TimeSeriesCodec"]

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,17 +27,16 @@ from torch import Tensor
 from constraints import Layout
 from surrogate.codecs import stored
 from surrogate.codecs.channels import rounded
+from surrogate.codecs.codec import NONE, Codec
 from surrogate.codecs.conservation import Law, Relation
 from surrogate.codecs.fitting import CHUNK, fit, values_of
 from surrogate.codecs.ranges import Ranges, members, rounded_apart
 from surrogate.codecs.variables import Samples, Variable, pieces, sample_number, survey
 from surrogate.errors import ModelError
 
-NONE: Mapping[str, str] = MappingProxyType({})
-
 
 @dataclass(frozen=True, eq=False)
-class TimeSeriesCodec:
+class TimeSeriesCodec(Codec):
     """How the trajectories of one dataset become tensors and back. Made by `fit`."""
 
     variables: tuple[Variable, ...]  # in the order of the data; totals come last
@@ -50,6 +48,9 @@ class TimeSeriesCodec:
     coords: Mapping[str, Mapping[str, Any]]  # as `stored.pack` writes them
     about: str = ""  # the dataset's own surrogate_config
     ignored: tuple[str, ...] = ()  # variables of the data that are not learned
+
+    kind = "time series"
+    noun = "trajectories"
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -79,6 +80,10 @@ class TimeSeriesCodec:
     def shape(self) -> tuple[int, int]:
         """(C, T) of one trajectory."""
         return len(self._free), self.mean.shape[1]
+
+    @property
+    def affine(self) -> bool:
+        return all(variable.transform.kind == "identity" for variable in self.variables)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def levels(covariance: Covariance, steps: int) -> Tensor:
 
 
 def _run(question: Question, particles: int, steps: int, attempt: int) -> list[Particles]:
-    sigmas = levels(question.scenario.model.covariance, steps)
+    sigmas = levels(question.scenario.covariance, steps)
     tell = question.counted(BATCHES * steps)
     size = math.ceil(particles / BATCHES)
     return [

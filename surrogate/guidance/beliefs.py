@@ -32,7 +32,7 @@ class Belief:
     def __init__(self, scenario: Scenario, sigma: Tensor, about: Tensor) -> None:
         """`about` (D,): where formulas are linear if the codec is not."""
         self.scenario, self.sigma = scenario, float(sigma)
-        self.covariance = scenario.model.covariance
+        self.covariance = scenario.covariance
         self.values = self.covariance.posterior(sigma)  # eigenvalues of C_σ
         self.equations = scenario.equations_about(about)
         self._solve()

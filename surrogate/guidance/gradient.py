@@ -25,7 +25,7 @@ from surrogate.schedule import Schedule, SubVP
 
 WEIGHTS = ("snr", "linear")
 LAST = 0.01  # noise at which sampling ends, in normalised units: less is lost in rounding
-Value = Callable[[Tensor], Tensor]  # points like the model's, (B, C, T), to c (B,)
+Value = Callable[[Tensor], Tensor]  # samples like the model's, (B · instances, *shape), to c (B,)
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,16 @@ def soft_value(scenario: Scenario) -> Value:
     It is asked for at every evaluation of the network: in its precision, all rules at once.
     """
     decode, program, semantics = scenario.model.codec.decode, scenario.program, scenario.semantics
+    grouped, instances = scenario.grouped, scenario.instances
     if not scenario.rules:
-        return lambda x: program(decode(x), semantics)
+        return lambda x: program(grouped(decode(x)), semantics)
     every = conjunction(*(rule.formula for rule in scenario.rules.values()))
-    rules = compile(every, scenario.layout)
+    rules = compile(every, scenario.single)
 
     def value(x: Tensor) -> Tensor:
         signals = decode(x)
-        return program(signals, semantics) + rules(signals, scenario.gentle)
+        obeyed = rules(signals, scenario.gentle).reshape(-1, instances).sum(1)
+        return program(grouped(signals), semantics) + obeyed
 
     return value
 
@@ -107,7 +109,7 @@ def guided(
     `progress` is told of `steps` + `final`."""
     model, schedule = scenario.model, SubVP()
     denoiser = Gradient(model.denoiser, soft_value(scenario), weight, strength, schedule)
-    noise = torch.randn((count, *model.shape), generator=generator)
+    noise = torch.randn((scenario.instances * count, *model.shape), generator=generator)
     x = float(schedule.ratio(torch.ones(()))) * noise.to(model.device)
     x = predictor_corrector(
         denoiser,
@@ -119,7 +121,7 @@ def guided(
         least=last,
         progress=progress,
     )
-    return settled(denoiser, x, final, generator, last, progress)
+    return scenario.joined(settled(denoiser, x, final, generator, last, progress))
 
 
 def settled(
@@ -130,9 +132,9 @@ def settled(
     last: float = LAST,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Points (B, *shape) after `steps` of Langevin dynamics at the end, as (B, D).
+    """Points (B, *shape) after `steps` of Langevin dynamics at the end.
 
     There is hardly any noise there, and the conditional score is known.
     """
     x = langevin(denoiser, x, torch.tensor(last), steps, generator, progress=progress)
-    return x.double().cpu().flatten(1)
+    return x.double().cpu()

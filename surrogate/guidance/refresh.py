@@ -24,12 +24,10 @@ def refresh(
 ) -> Tensor:
     """Samples (B, D) after some moves."""
     level = torch.tensor(sigma, dtype=torch.float64)
-    model = scenario.model
     value = scenario.log_value(x)
     for _ in range(sweeps):
         noise = torch.randn(x.shape, generator=generator, dtype=x.dtype)
-        points = scenario.shaped(x + sigma * noise).to(model.device, torch.float32)
-        mean = model.bounded(points, level.float()).double().cpu().flatten(1)
+        mean = scenario.denoised(x + sigma * noise, level)
         belief = scenario.belief(level, mean)
         made, own, other = _drawn(belief, mean, x, generator)
         found = scenario.log_value(made)
@@ -55,4 +53,4 @@ def _drawn(
         u, own = truncated.box(at, factor, *ends, generator)
         made = made + (u - made @ equations.rows.mT) @ torch.cholesky_solve(belief.loaded, factor)
         other = truncated.weight_of(x @ equations.rows.mT, at, factor, *ends)
-    return scenario.model.codec.within(scenario.shaped(made)).flatten(1), own, other
+    return scenario.within(made), own, other

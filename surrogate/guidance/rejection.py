@@ -46,7 +46,9 @@ def reject(
     drawn = met = kept = 0
     while kept < wanted and drawn < most:
         count = min(TOGETHER, most - drawn)
-        x = scenario.model.draw(count, seed + drawn // TOGETHER, steps=steps).double().flatten(1)
+        rows = scenario.instances * count
+        x = scenario.model.draw(rows, seed + drawn // TOGETHER, steps=steps).double()
+        x = scenario.joined(x)
         value = scenario.log_value(x)
         chance = torch.rand(count, generator=generator, dtype=torch.float64).log()
         found = x[chance < value]

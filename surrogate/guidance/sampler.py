@@ -6,15 +6,19 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
+from torch import Tensor
 
-from constraints import Formula, conjunction
+from constraints import Formula, conjunction, instances_of
 from constraints.contradictions import refuse_impossible
 from constraints.rules import from_network
+from constraints.syntax import of_instances
 from surrogate.contents import described
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation import evaluate
@@ -86,10 +90,12 @@ def sample(
     seed = whole_number(seed, "seed")
     chosen = settings or Settings()
     rules = dict(where) if isinstance(where, Mapping) else {str(where): where}
-    goal, layout = conjunction(*rules.values()), model.codec.layout()
+    goal, single = conjunction(*rules.values()), model.codec.layout()
+    layout = replace(single, instances=instances_of(goal))
     known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
     physics = known if chosen.consistency else {}
-    refuse_impossible(goal, layout, given=list(known.values()), end=chosen.end)
+    given = [rule for each in known.values() for rule in of_instances(each, layout)]
+    refuse_impossible(goal, layout, given=given, end=chosen.end)
     hardness = (chosen.hardness or SOFT) if chosen.guided else chosen.hardness
     scenario = Scenario(
         model, goal, physics, end=chosen.end, hardness=hardness, jacobian_of=chosen.jacobian
@@ -107,9 +113,10 @@ def sample(
         method, why = "rejection", f"particles failed: {'; '.join(made.warnings)}"
         say(f"method: rejection ({why})")
         made = METHODS[method](question)
-    data = model.codec.to_dataset(scenario.shaped(made.x).float())
+    data = dataset_of(scenario, made.x)
     compared = _from_rejection(scenario, data, pilot) if method == "twisted" else {}
-    data = label(data, rules | physics, chosen.end, layout=layout)
+    every = {name: conjunction(*of_instances(rule, layout)) for name, rule in physics.items()}
+    data = label(data, rules | every, chosen.end, layout=layout)
     data["log_weight"] = ("sample", made.log_weights.numpy(), {"long_name": "log of the weight"})
     whence = {"long_name": "first particle that the sample comes from"}
     data["origin"] = ("sample", made.origin.to(torch.int32).numpy(), whence)
@@ -122,6 +129,18 @@ def sample(
         surrogate_diagnostics=json.dumps(asdict(found)),
         **_attributes(found),
     )
+
+
+def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
+    """Points (n, D) as a dataset; several instances have a dimension of their own."""
+    data = scenario.model.codec.to_dataset(scenario.shaped(x).float())
+    if scenario.instances == 1:
+        return data
+    numbers = np.arange(1, scenario.instances + 1)
+    pairs = pd.MultiIndex.from_product([np.arange(len(x)), numbers], names=["sample", "instance"])
+    coords = xr.Coordinates.from_pandas_multiindex(pairs, "sample")
+    apart = data.drop_vars("sample").assign_coords(coords).unstack("sample")
+    return apart.transpose("sample", "instance", ...)
 
 
 def _pilot(scenario: Scenario, seed: int) -> _Pilot:
@@ -154,7 +173,7 @@ def _from_rejection(
     """How far samples are from those that the pilot kept, where there are enough of them."""
     if pilot is None or len(pilot.kept.x) < ENOUGH:
         return {}
-    others = scenario.model.codec.to_dataset(scenario.shaped(pilot.kept.x).float())
+    others = dataset_of(scenario, pilot.kept.x)
     try:
         found = evaluate(data, others)
     except ModelError:  # nothing that could be compared

@@ -1,24 +1,27 @@
 """A scenario: a formula in data units, asked of a model that lives in normalised coordinates.
 
-Points are flat, x (B, D), and y = g(x) (B, L) are the signals they stand for. g is affine unless a
-variable is learned as its logarithm; then it is linearised about a point. Verdicts are given on
-finished values: counts rounded, words chosen.
+Points are flat, x (B, D), and y = g(x) (B, L) are the signals they stand for, in the coordinates in
+which a formula is believed: those that the codec calls latent, and the formula is told in them
+(`constraints.warps`). g is affine unless a variable of time is learned as its logarithm; then it is
+linearised about a point. Verdicts are given on finished values: counts rounded, words chosen.
+A formula about several instances has points of several samples, one after the other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from constraints import Formula, LogProbabilistic, Program, compile
+from constraints import Formula, LogProbabilistic, Program, compile, instances_of
 from constraints.belief import Spread, Written
 from constraints.equations import Equations, split
+from constraints.warps import warped
 from surrogate.model import Surrogate
 
 if TYPE_CHECKING:
@@ -44,20 +47,25 @@ class Scenario:
     ) -> None:
         """`jacobian_of`: "gaussian" or "network", see `Belief.tilt`."""
         self.jacobian_of = jacobian_of
-        self.model, self.layout = model, model.codec.layout()
+        self.instances = instances_of(formula)
+        self.model, self.single = model, model.codec.layout()
+        self.layout = replace(self.single, instances=self.instances)
+        self.covariance = model.covariance.repeated(self.instances)
         self.formula = formula
         self.program = compile(formula, self.layout, end)
-        self.rules = {name: compile(rule, self.layout) for name, rule in (rules or {}).items()}
+        self.rules = {name: compile(rule, self.single) for name, rule in (rules or {}).items()}
         self.hard = hardness is None
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.gentle = LogProbabilistic(k=1.0)  # for rules, where they only guide
-        self.size = math.prod(model.shape)
-        nothing = torch.zeros(0, self.layout.size, dtype=torch.float64)
+        self.size = self.instances * math.prod(model.shape)
+        believed = warped(self.program, model.codec.warps(), soft=not self.hard)
+        self.seen = believed.layout
+        nothing = torch.zeros(0, self.seen.size, dtype=torch.float64)
         self._equations = Equations(nothing, nothing[:, 0], nothing[:, 0])
-        self.rest: Program | None = self.program
+        self.rest: Program | None = believed
         if self.hard:
-            self._equations, self.rest = split(self.program)
-        self.affine = all(v.transform.kind == "identity" for v in model.codec.variables)
+            self._equations, self.rest = split(believed)
+        self.affine = model.codec.affine
         self.low, self.high = self._limits()
         self.limited = self.low.isfinite() | self.high.isfinite()
         self._beliefs: dict[float, Belief] = {}
@@ -67,15 +75,37 @@ class Scenario:
     # --- coordinates ------------------------------------------------------------------------------
 
     def shaped(self, x: Tensor) -> Tensor:
-        """Flat points as the model has them: (B, C, T)."""
+        """Flat points as the model has them: (B · instances, *shape)."""
         return x.reshape(-1, *self.model.shape)
+
+    def joined(self, x: Tensor) -> Tensor:
+        """Samples as the model has them as flat points (B, D)."""
+        return x.reshape(-1, self.size)
+
+    def within(self, x: Tensor) -> Tensor:
+        """Flat points brought to where the data lie."""
+        return self.joined(self.model.codec.within(self.shaped(x)))
+
+    def denoised(self, x: Tensor, sigma: Tensor) -> Tensor:
+        """The clean points (B, D) that flat ones at a noise level are estimates of."""
+        points = self.shaped(x).to(self.model.device, torch.float32)
+        return self.joined(self.model.bounded(points, sigma.float()).double().cpu())
+
+    def grouped(self, signals: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Signals of single samples as those of points: (B, instances, ...) if there are some."""
+        if self.instances == 1:
+            return dict(signals)
+        return {k: y.reshape(-1, self.instances, *y.shape[1:]) for k, y in signals.items()}
 
     def flat(self, x: Tensor) -> Tensor:
         """g(x): points (B, D) to signals (B, L)."""
         if self._map is not None and self._map[0].numel() <= SMALL:
             matrix, offset = self._map
             return x @ matrix.mT + offset
-        found: Tensor = self.layout.flatten(self.model.codec.decode(self.shaped(x)))
+        return self._signals(x)
+
+    def _signals(self, x: Tensor) -> Tensor:
+        found: Tensor = self.seen.flatten(self.grouped(self.model.codec.latent(self.shaped(x))))
         return found
 
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,11 +113,10 @@ class Scenario:
         return self._map or self._jacobian(about)
 
     def _jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
-        size = self.layout.size
+        size = self.seen.size
         with torch.enable_grad():  # row i is the gradient of signal i at a copy of its own
             copies = about.expand(size, -1).clone().requires_grad_()
-            decoded = self.model.codec.decode(self.shaped(copies))
-            signals: Tensor = self.layout.flatten(decoded).diagonal()
+            signals: Tensor = self._signals(copies).diagonal()
             (matrix,) = torch.autograd.grad(signals.sum(), copies)
         return matrix, signals.detach() - matrix @ about
 
@@ -158,34 +187,24 @@ class Scenario:
         for name, sign in (("low", -0.5), ("high", 0.5)):
             parts = [
                 torch.full((signal.size,), getattr(signal, name) + sign * signal.integer)
-                for signal in self.layout.signals
+                for signal in self.seen.signals
             ]
-            sides.append(torch.cat(parts).double())
+            sides.append(torch.cat(parts).double().repeat(self.instances))
         return sides[0], sides[1]
 
     # --- verdicts ---------------------------------------------------------------------------------
 
     def finished(self, x: Tensor) -> dict[str, Tensor]:
         """The signals of finished samples."""
-        made = self.model.codec.finish(self.shaped(x))
-        found = {}
-        for name in self.layout.names:
-            values = made[name]
-            signal = self.layout.find(name)
-            if signal is not None and signal.categories:
-                codes = np.searchsorted(np.array(signal.categories), values.astype(str))
-                found[name] = torch.from_numpy(codes)
-            else:
-                found[name] = torch.from_numpy(np.asarray(values, np.float64))
-        return found
+        return self.grouped(self.model.codec.signals_of(self.shaped(x)))
 
     def satisfied(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Whether finished samples meet the formula, and all of the rules: (B,) each."""
-        values = self.finished(x)
-        met = self.program.verdict(values)
+        values = self.model.codec.signals_of(self.shaped(x))
+        met = self.program.verdict(self.grouped(values))
         kept = torch.ones_like(met)
         for rule in self.rules.values():
-            kept = kept & rule.verdict(values)
+            kept = kept & rule.verdict(values).reshape(-1, self.instances).all(1)
         return met, kept
 
     def log_value(self, x: Tensor) -> Tensor:
@@ -195,7 +214,8 @@ class Scenario:
         if self.hard:
             kept = kept & met
         elif any(signal.categories for signal in self.layout.signals):
-            value = self.program(self.flat(x), self.semantics)
+            decoded = self.grouped(self.model.codec.decode(self.shaped(x)))
+            value = self.program(decoded, self.semantics)
         else:  # of the counts that are emitted, not of what is rounded to them
             value = self.program(self.finished(x), self.semantics).double()
         return torch.where(kept, value, -torch.inf)

@@ -85,7 +85,7 @@ def twisted(
     progress: Callable[[int], None] = lambda step: None,
 ) -> Particles:
     """One batch of `count` particles down the noise levels `sigmas` (n + 1,), the last 0."""
-    covariance = scenario.model.covariance
+    covariance = scenario.covariance
     wide = (covariance.values + float(sigmas[0]) ** 2).sqrt()
     x = covariance.apply(wide, _white(scenario, count, generator))
     belief, cloud = _seen(scenario, x, sigmas[0])
@@ -128,11 +128,11 @@ def _seen(scenario: Scenario, x: Tensor, sigma: Tensor) -> tuple[Belief, _Cloud]
 
         def pull(v: Tensor) -> Tensor:
             (found,) = torch.autograd.grad(made, points, scenario.shaped(v).to(made))
-            return found.double().cpu().flatten(1)
+            return scenario.joined(found.double().cpu())
 
     else:
         made = model.bounded(points, sigma.float())
-    estimate = made.detach().double().cpu().flatten(1)
+    estimate = scenario.joined(made.detach().double().cpu())
     belief = scenario.belief(sigma, estimate)
     psi, tilted = belief.tilt(estimate, pull)
     return belief, _Cloud(x, estimate, tilted, psi, psi, torch.arange(len(x)))
@@ -205,4 +205,4 @@ def draw_clean(belief: Belief, mean: Tensor, generator: Generator) -> tuple[Tens
             moved = moved - (slope @ belief.loaded.mT) @ gain.mT
         change = change - (slope * (x - mean)).sum(1) - 0.5 * (slope * moved).sum(1)
         x = x + moved
-    return scenario.model.codec.within(scenario.shaped(x)).flatten(1), change
+    return scenario.within(x), change

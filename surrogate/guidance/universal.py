@@ -90,7 +90,7 @@ def universal(
     recurrence = whole_number(recurrence, "recurrence", least=1)
     model = scenario.model
     denoiser = Universal(model.denoiser, soft_value(scenario), forward, backward, strength)
-    noise = torch.randn((count, *model.shape), generator=generator)
+    noise = torch.randn((scenario.instances * count, *model.shape), generator=generator)
     x = MOST * noise.to(model.device)
     levels = karras(steps, LEAST, MOST).to(model.device, torch.float32)
     for sigma, below in walk(levels, progress):
@@ -98,7 +98,7 @@ def universal(
             x = langevin_step(x, denoiser.score(x, sigma), generator)
         x = stepped(denoiser, x, sigma, below, recurrence, generator)
     at_end = Gradient(model.denoiser, denoiser.value, strength=strength)
-    return settled(at_end, x, final, generator, progress=progress)
+    return scenario.joined(settled(at_end, x, final, generator, progress=progress))
 
 
 def stepped(

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor, nn
 
 from surrogate.networks.embedding import Block, NoiseEmbedding, at_least_one
 
 
+def fitting_width(size: int) -> int:
+    """A width for rows of so many numbers: some times as many, within reason."""
+    return min(1024, max(256, 32 * math.ceil(4 * size / 32)))
+
+
 class ResidualMLP(nn.Module):
     """(B, D) to (B, D): a linear map in, `depth` blocks of `width`, a linear map out, from zero."""
 
-    def __init__(self, size: int, width: int = 256, depth: int = 4) -> None:
+    def __init__(self, size: int, width: int | None = None, depth: int = 4) -> None:
         super().__init__()
+        width = fitting_width(size) if width is None else width
         at_least_one(size=size, width=width, depth=depth)
         self.noise = NoiseEmbedding()
         self.enter = nn.Linear(size, width)

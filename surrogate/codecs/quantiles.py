@@ -1,0 +1,284 @@
+"""A column of numbers as a standard normal: z = Φ⁻¹(F(y)), with ties spread over their share.
+
+The distribution function F of a column is kept as pieces, each a share [p_i, p_{i+1}] of the rows:
+on an atom, a value that many rows have (zero, a grade, every value of a short scale), all of it is
+one value; elsewhere values grow linearly from `start` to `stop`. A row with the value of an atom
+becomes a uniform point of its share, and every point of that share comes back as that value, so
+integers, scales, heaps of zeros, bounds and skewed tails are all the same thing here, and what is
+learned is as normal as it can be. An inequality about y is one about z, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import ndtr, ndtri
+from torch import Tensor
+
+from surrogate.errors import ModelError
+
+MOST_ATOMS = 2_000  # different values of a column that are all atoms
+TIES = 3.0  # rows that such values have on average
+HEAVY = 0.005  # share of the rows that makes an atom of a value among many
+FEWEST = 10  # rows with it
+KNOTS = 500  # linear pieces at most
+DIGITS = 12  # after the point, beyond which numbers are not looked at
+FARTHEST = 1e-7  # the least share beyond the ends
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """`edges` (m + 1,) of the shares; `start`, `stop` (m,) values at their ends, in order.
+
+    `digits`: after the point, that values between atoms are rounded to; None: they are not.
+    `beyond`: the share of a normal law that is cut off at each end, since no column is infinite.
+    """
+
+    edges: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    digits: int | None = None
+    beyond: float = 1e-4
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> Quantiles:
+        """Of finite values (n,), n >= 1."""
+        known, counts = np.unique(values, return_counts=True)
+        total = len(values)
+        if len(known) <= MOST_ATOMS and total / len(known) >= TIES:
+            atoms = np.ones(len(known), bool)
+        else:
+            atoms = counts >= max(FEWEST, HEAVY * total)
+        edges, start, stop = [0], list[float](), list[float]()
+        for first, last, single in _runs(atoms):
+            if single:
+                pieces = [(int(counts[first]), known[first], known[first])]
+            else:
+                pieces = _linear(known[first:last], counts[first:last], total)
+            for count, low, high in pieces:
+                edges.append(edges[-1] + count)
+                start.append(float(low))
+                stop.append(float(high))
+        shares, beyond = np.array(edges) / total, max(0.5 / total, FARTHEST)
+        return cls(shares, np.array(start), np.array(stop), _digits(known), beyond)
+
+    # --- latents ----------------------------------------------------------------------------------
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """The edges as latents (m + 1,)."""
+        return self._latent(self.edges)
+
+    @property
+    def low(self) -> float:
+        return float(self.bounds[0])
+
+    @property
+    def high(self) -> float:
+        return float(self.bounds[-1])
+
+    @property
+    def span(self) -> float:
+        """How far latents lie apart."""
+        return self.high - self.low
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return float(self.start[0]), float(self.stop[-1])
+
+    @property
+    def stepped(self) -> bool:
+        """Whether all values are atoms."""
+        return bool((self.start == self.stop).all())
+
+    def forward(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Latents (n,) of values (n,); `uniform` on [0, 1) tells ties apart.
+
+        What lies between the atoms, or beyond the ends, goes to what is nearest.
+        """
+        first = np.searchsorted(self.stop, values, "left").clip(max=len(self.stop) - 1)
+        near = self._nearer(first, values)
+        low, high = self.start[near], self.stop[near]
+        wide = high > low
+        inside = (np.clip(values, low, high) - low) / np.where(wide, high - low, 1.0)
+        share = np.where(wide, inside, uniform)
+        p = self.edges[near] + share * (self.edges[near + 1] - self.edges[near])
+        return self._latent(p)
+
+    def _latent(self, p: np.ndarray) -> np.ndarray:
+        """The latents of shares, (n,)."""
+        found: np.ndarray = ndtri(self.beyond + (1 - 2 * self.beyond) * p)
+        return found
+
+    def _nearer(self, piece: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The piece that ends at or above a value, or the one before it if that is nearer."""
+        before = np.maximum(piece - 1, 0)
+        above, below = self.start[piece] - values, values - self.stop[before]
+        return np.where((above > 0) & (below >= 0) & (below < above), before, piece)
+
+    def finish(self, z: np.ndarray) -> np.ndarray:
+        """Values (n,) of latents (n,), as the data have them."""
+        piece = np.searchsorted(self.bounds[1:-1], z, "right")
+        p = (ndtr(z) - self.beyond) / (1 - 2 * self.beyond)
+        p = np.clip(p, self.edges[piece], self.edges[piece + 1])
+        share = (p - self.edges[piece]) / (self.edges[piece + 1] - self.edges[piece])
+        low, high = self.start[piece], self.stop[piece]
+        found: np.ndarray = low + share * (high - low)
+        if self.digits is None:
+            return found
+        return np.where(high > low, np.round(found, self.digits), low)
+
+    def inverse(self, z: Tensor) -> Tensor:
+        """Values in data units, like z: `finish` with its steps smoothed, and so with a slope."""
+        knots, values = (each.to(z) for each in self._smooth)
+        at = torch.searchsorted(knots, z.detach().contiguous()).clamp(1, len(knots) - 1)
+        x0, x1, y0, y1 = knots[at - 1], knots[at], values[at - 1], values[at]
+        share = ((z - x0) / (x1 - x0)).clamp(0, 1)
+        return y0 + share * (y1 - y0)
+
+    @cached_property
+    def _smooth(self) -> tuple[Tensor, Tensor]:
+        """Knots of the smoothed inverse: the middles of atoms, the ends of what is linear."""
+        atom = self.start == self.stop
+        middle = self._latent((self.edges[:-1] + self.edges[1:]) / 2)
+        z = np.stack([np.where(atom, middle, self.bounds[:-1]), self.bounds[1:]], 1)
+        y = np.stack([self.start, self.stop], 1)
+        kept = np.stack([np.ones_like(atom), ~atom], 1)
+        z, y = z[kept], y[kept]
+        if len(z) == 1:
+            z, y = np.array([self.low, self.high]), np.array([y[0], y[0]])
+        fresh = np.concatenate([[True], np.diff(z) > 0])
+        return torch.from_numpy(z[fresh]), torch.from_numpy(y[fresh])
+
+    def interval(
+        self, low: float, high: float, open_low: bool = False, open_high: bool = False
+    ) -> tuple[float, float]:
+        """The latents of the values from `low` to `high`; the first is above the second if none."""
+        return self._least(low, open_low), self._most(high, open_high)
+
+    def _least(self, value: float, strict: bool) -> float:
+        """Where values begin that are at least (or above) this one."""
+        if value == -math.inf:
+            return -math.inf
+        met = self.stop > value if strict else self.stop >= value
+        if not met.any():
+            return math.inf
+        piece = int(met.argmax())
+        start, stop = float(self.start[piece]), float(self.stop[piece])
+        begins = start > value if strict else start >= value
+        if begins or start == stop:
+            return -math.inf if piece == 0 else float(self.bounds[piece])
+        return self._within(piece, self._rounds_up(value, strict))
+
+    def _most(self, value: float, strict: bool) -> float:
+        if value == math.inf:
+            return math.inf
+        met = self.start < value if strict else self.start <= value
+        if not met.any():
+            return -math.inf
+        piece = len(met) - 1 - int(met[::-1].argmax())
+        start, stop = float(self.start[piece]), float(self.stop[piece])
+        ends = stop < value if strict else stop <= value
+        if ends or start == stop:
+            return math.inf if piece == len(met) - 1 else float(self.bounds[piece + 1])
+        return self._within(piece, -self._rounds_up(-value, strict))
+
+    def _rounds_up(self, value: float, strict: bool) -> float:
+        """The least number that is rounded to at least (or above) a value."""
+        if self.digits is None:
+            return value
+        unit = 10.0**-self.digits
+        whole = round(value / unit, 6)
+        least = math.floor(whole) + 1 if strict else math.ceil(whole)
+        return (least - 0.5) * unit
+
+    def _within(self, piece: int, value: float) -> float:
+        start, stop = float(self.start[piece]), float(self.stop[piece])
+        share = min(max((value - start) / (stop - start), 0.0), 1.0)
+        p = self.edges[piece] + share * (self.edges[piece + 1] - self.edges[piece])
+        return float(self._latent(p))
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def to_config(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"edges": self.edges.tolist(), "start": self.start.tolist()}
+        made |= {"digits": self.digits, "beyond": self.beyond}
+        return made | ({} if self.stepped else {"stop": self.stop.tolist()})
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], name: str) -> Quantiles:
+        """What `to_config` wrote; ModelError for anything else."""
+        try:
+            edges = np.array(config["edges"], np.float64)
+            start = np.array(config["start"], np.float64)
+            stop = np.array(config.get("stop", config["start"]), np.float64)
+            digits, beyond = config["digits"], float(config["beyond"])
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise ModelError(f"in the codec, {name!r} has no quantiles: {problem}") from None
+        sizes = start.ndim == 1 and start.shape == stop.shape and edges.shape == (len(start) + 1,)
+        if not sizes or not len(start) or not all(np.isfinite(x).all() for x in (start, stop)):
+            raise ModelError(f"in the codec, the quantiles of {name!r} do not fit together")
+        rising = (np.diff(edges) > 0).all() and edges[0] == 0 and edges[-1] == 1
+        if not rising or (start > stop).any() or (stop[:-1] > start[1:]).any():
+            raise ModelError(f"in the codec, the quantiles of {name!r} are not in order")
+        if digits is not None and (type(digits) is not int or not 0 <= digits <= DIGITS):
+            raise ModelError(f"in the codec, {name!r} has {digits!r} digits")
+        if not FARTHEST <= beyond < 0.5:
+            raise ModelError(f"in the codec, {beyond} is no share beyond {name!r}")
+        return cls(edges, start, stop, digits, beyond)
+
+
+def _runs(atoms: np.ndarray) -> list[tuple[int, int, bool]]:
+    """(first, last + 1, whether an atom) of each atom, and of each stretch between atoms."""
+    found: list[tuple[int, int, bool]] = []
+    for i, single in enumerate(atoms.tolist()):
+        if not single and found and not found[-1][2]:
+            found[-1] = found[-1][0], i + 1, False
+        else:
+            found.append((i, i + 1, single))
+    return found
+
+
+def _linear(known: np.ndarray, counts: np.ndarray, total: int) -> list[tuple[int, float, float]]:
+    """Pieces (rows, start, stop) of a stretch of many values, in order."""
+    rows = int(counts.sum())
+    most = max(1, min(len(known) - 1, rows // 2, math.ceil(KNOTS * rows / total)))
+    if len(known) == 1:
+        return [(rows, float(known[0]), float(known[0]))]
+    every = np.repeat(known, counts)
+    at = np.unique(np.linspace(0, rows - 1, most + 1).round().astype(np.int64))
+    # the rows between two knots are a piece; equal knots (ties) fall to the piece before
+    fresh = np.concatenate([[True], np.diff(every[at]) > 0])
+    at = at[fresh]
+    if len(at) == 1:
+        return [(rows, float(every[0]), float(every[-1]))]
+    at[-1] = rows - 1
+    values = every[at]
+    values[-1] = every[-1]
+    count = np.diff(np.concatenate([[0], at[1:-1], [rows]]))
+    return [
+        (int(n), float(a), float(b))
+        for n, a, b in zip(count, values[:-1], values[1:], strict=True)
+        if n
+    ]
+
+
+def _digits(known: np.ndarray) -> int | None:
+    """The digits after the point that all of the values have at most."""
+    some = known[:: max(1, len(known) // 20_000)]
+    size = float(np.abs(some).max(initial=0.0))
+    for digits in range(DIGITS + 1):
+        if size * 10.0**digits > 1e15:  # beyond what float64 tells apart
+            return None
+        if (np.round(some, digits) == some).all():
+            return digits
+    return None

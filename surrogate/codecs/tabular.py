@@ -1,0 +1,194 @@
+"""Tables <-> normalised tensors (B, D): the channels of the columns, one after the other.
+
+A table is a dataset over (sample,) whose variables say what they hold, as `understanding` makes it
+of a DataFrame: attrs["kind"] is number, integer, date, category or boolean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from constraints import FormulaError, Layout
+from constraints.warps import Warp
+from surrogate.codecs import columns
+from surrogate.codecs.codec import NONE, Codec, Samples
+from surrogate.codecs.columns import NUMBERS, WORDS, Column, Numbers
+from surrogate.codecs.variables import plain
+from surrogate.contents import LABELS
+from surrogate.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class TableCodec(Codec):
+    """How the rows of one table become tensors and back. Made by `fit`."""
+
+    columns: tuple[Column, ...]
+
+    kind = "table"
+    noun = "rows"
+
+    @classmethod
+    def fit(cls, data: xr.Dataset, rows: np.ndarray | None = None) -> TableCodec:
+        """Codec of a dataset over (sample,). Numbers are learned as the quantiles of `rows`; words
+        are those of the whole table, for one that is not known cannot be encoded.
+        """
+        found = []
+        for name, kind in kinds(data).items():
+            values = np.asarray(data[name].values)
+            some = values if rows is None or kind in WORDS else values[rows]
+            found.append(columns.fitted(name, kind, some, plain(data[name].attrs)))
+        made = cls(tuple(found))
+        if not made.shape[0]:
+            raise ModelError("all rows are the same: there is nothing to learn from them")
+        return made
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (sum(column.size for column in self.columns),)
+
+    @property
+    def affine(self) -> bool:
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def learned(self) -> str:
+        return ", ".join(self.names)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        try:
+            return Layout(tuple(column.signal() for column in self.columns))
+        except FormulaError as problem:
+            raise ModelError(str(problem)) from None
+
+    def layout(self) -> Layout:
+        return self._layout
+
+    def warps(self) -> Mapping[str, Warp]:
+        return {c.name: c.quantiles for c in self.columns if isinstance(c, Numbers)}
+
+    def _parts(self) -> Iterator[tuple[Column, slice]]:
+        """Each column with its channels."""
+        at = 0
+        for column in self.columns:
+            yield column, slice(at, at + column.size)
+            at += column.size
+
+    # --- there and back ---------------------------------------------------------------------------
+
+    def encode(
+        self,
+        data: xr.Dataset,
+        samples: Samples,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        rows = data.isel(sample=samples)
+        count, size = rows.sizes["sample"], self.shape[0]
+        uniform = torch.rand((count, size), generator=generator, dtype=torch.float64).numpy()
+        parts = [
+            column.encode(np.asarray(rows[column.name].values), uniform[:, at])
+            for column, at in self._parts()
+        ]
+        return torch.from_numpy(np.concatenate(parts, 1)).to(dtype)
+
+    def decode(self, x: Tensor) -> dict[str, Tensor]:
+        """Numbers (B,) and the weights of words (B, categories), in data units."""
+        self._check(x)
+        return {column.name: column.decode(x[:, at]) for column, at in self._parts()}
+
+    def latent(self, x: Tensor) -> dict[str, Tensor]:
+        """Numbers as standard normals (B,), and the weights of words."""
+        return {column.name: column.latent(x[:, at]) for column, at in self._parts()}
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim != 2 or tuple(x.shape[1:]) != self.shape:
+            raise ModelError(f"encoded rows have shape (B, {self.shape[0]}), not {tuple(x.shape)}")
+
+    @torch.no_grad()
+    def finish(self, x: Tensor) -> dict[str, np.ndarray]:
+        self._check(x)
+        exact = x.detach().to("cpu", torch.float64).numpy()
+        if not np.isfinite(exact).all():
+            raise ModelError("a row has diverged: it is not made of numbers")
+        return {column.name: column.finish(exact[:, at]) for column, at in self._parts()}
+
+    def signals_of(self, x: Tensor) -> dict[str, Tensor]:
+        exact = x.detach().to("cpu", torch.float64).numpy()
+        return {c.name: torch.from_numpy(c.signals_of(exact[:, at])) for c, at in self._parts()}
+
+    def to_dataset(self, x: Tensor, attrs: Mapping[str, Any] = NONE) -> xr.Dataset:
+        made = self.finish(x)
+        about = {column.name: dict(column.attrs) for column in self.columns}
+        held = {name: ("sample", values, about[name]) for name, values in made.items()}
+        return xr.Dataset(held, {"sample": np.arange(len(x))}, dict(attrs))
+
+    def within(self, x: Tensor) -> Tensor:
+        return torch.cat([column.within(x[:, at]) for column, at in self._parts()], 1)
+
+    # --- comparing and keeping --------------------------------------------------------------------
+
+    def matches(self, data: xr.Dataset) -> None:
+        found = kinds(data)
+        missing = [name for name in self.names if name not in found]
+        if missing:
+            raise ModelError(
+                f"the table lacks {', '.join(missing)}; the model has {', '.join(self.names)}"
+            )
+        for column in self.columns:
+            if (found[column.name] in NUMBERS) != (column.kind in NUMBERS):
+                raise ModelError(
+                    f"{column.name} is a {found[column.name]} in the table, and a {column.kind} in "
+                    "the model"
+                )
+
+    def to_config(self) -> dict[str, Any]:
+        return {"kind": self.kind, "columns": [column.to_config() for column in self.columns]}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> TableCodec:
+        """What `to_config` wrote; ModelError says what is wrong."""
+        if not isinstance(config, Mapping) or config.get("kind") != cls.kind:
+            raise ModelError("this is no codec of tables")
+        listed = config.get("columns")
+        if not isinstance(listed, list) or not listed:
+            raise ModelError("in the codec, there are no columns")
+        made = cls(tuple(columns.from_config(each) for each in listed))
+        if len(set(made.names)) < len(made.names):
+            raise ModelError("in the codec, columns need names of their own")
+        made.layout()
+        return made
+
+
+def kinds(data: xr.Dataset) -> dict[str, str]:
+    """What each variable over (sample,) holds; its own word for it comes first."""
+    if not isinstance(data, xr.Dataset):
+        raise ModelError(f"a table is an xarray.Dataset here, not {type(data).__name__}")
+    found = {}
+    for key, array in data.data_vars.items():
+        if array.dims != ("sample",) or str(key) in LABELS:
+            continue
+        own = array.attrs.get("kind")
+        found[str(key)] = own if own in (*NUMBERS, *WORDS) else _kind(array)
+    if not found:
+        raise ModelError("the table has no columns over the dimension 'sample'")
+    return found
+
+
+def _kind(array: xr.DataArray) -> str:
+    known = {"i": "integer", "u": "integer", "f": "number", "b": "boolean", "M": "date"}
+    return known.get(array.dtype.kind, "category")
