@@ -19,6 +19,7 @@ from torch import Tensor
 
 from constraints import formula as f
 from constraints.belief import linear
+from constraints.dates import written
 from constraints.errors import ImpossibleError
 from constraints.evaluate import Evaluator
 from constraints.frames import Frame, Index
@@ -127,11 +128,13 @@ class _Bounds:
     high_from: list[Sources]
     whole: list[bool]
     names: list[str] = field(repr=False)
+    dates: list[bool] = field(repr=False)
 
     def copy(self) -> _Bounds:
         lists = (self.low, self.high, self.low_from, self.high_from)
         low, high, low_from, high_from = (list(values) for values in lists)
-        return _Bounds(low, high, low_from, high_from, self.whole, self.names)  # type: ignore[arg-type]
+        rest = (self.whole, self.names, self.dates)
+        return _Bounds(low, high, low_from, high_from, *rest)  # type: ignore[arg-type]
 
     def raise_low(self, cell: int, value: float, sources: Sources) -> bool:
         if self.whole[cell] and math.isfinite(value):
@@ -154,7 +157,8 @@ class _Bounds:
         if low > high + _CLOSE * max(1.0, abs(low)):
             raise _Conflict(
                 self.low_from[cell] | self.high_from[cell],
-                f"{self.names[cell]} would have to be at least {low:g} and at most {high:g}",
+                f"{self.names[cell]} would have to be at least {_shown(low, self.dates[cell])} "
+                f"and at most {_shown(high, self.dates[cell])}",
             )
         return True
 
@@ -195,8 +199,14 @@ class _Bounds:
             )
             shown = shown.replace("+ -1*", "- ").replace("+ -", "- ") or "it"
             here, there = ("least", "less") if above else ("most", "more")
-            wanted = f"{there} than {bound:g}" if strict else f"{bound:g} or {there}"
-            raise _Conflict(sources, f"{shown} is at {here} {reach:g}, and must be {wanted}")
+            dated = row.coefficients == (1.0,) and self.dates[row.cells[0]]
+            least, most = _shown(reach, dated), _shown(bound, dated)
+            wanted = f"{there} than {most}" if strict else f"{most} or {there}"
+            raise _Conflict(sources, f"{shown} is at {here} {least}, and must be {wanted}")
+
+
+def _shown(value: float, dated: bool) -> str:
+    return written(value) if dated else f"{value:g}"
 
 
 def _terms(row: _Sum) -> Iterator[tuple[int, float]]:
@@ -349,7 +359,7 @@ class _Prover:
     # what is known of the readings
 
     def known_bounds(self) -> _Bounds:
-        known = _Bounds([], [], [], [], [], [])
+        known = _Bounds([], [], [], [], [], [], [])
         for instance in range(1, self.layout.instances + 1):
             for j, signal in enumerate(self.layout.signals):
                 own = f"{signal.name}[{instance}]" if self.layout.instances > 1 else signal.name
@@ -365,6 +375,7 @@ class _Prover:
                     known.low_from.append(source if math.isfinite(signal.low) else frozenset())
                     known.high_from.append(source if math.isfinite(signal.high) else frozenset())
                     known.whole.append(signal.integer or category)
+                    known.dates.append(signal.dates)
         return known
 
     def one_hot(self) -> list[_Sum | _Choice]:
@@ -383,4 +394,5 @@ class _Prover:
     def limit(self, source: int) -> str:
         """A signal's known bounds, as a part of the proof."""
         signal = self.layout.signals[source - self.first_limit]
-        return f"{signal.name} stays within [{signal.low:g}, {signal.high:g}]"
+        low, high = (_shown(value, signal.dates) for value in (signal.low, signal.high))
+        return f"{signal.name} stays within [{low}, {high}]"

@@ -20,12 +20,24 @@ class DataError(FormulaError):
 
 def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> FormulaError:
     """Error for a name that is not there, with the nearest one that is."""
-    names = sorted(known)
-    lower = {candidate.lower(): candidate for candidate in names}
-    near = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f"; did you mean {lower[near[0]]!r}?" if near else ""
-    have = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "") if names else "none"
-    return FormulaError(f"unknown {kind} {name!r}{hint} (have: {have}){remedy}")
+    names = list(known)
+    near = nearest(name, names)
+    spelled = repr(near) if near is not None and near.isidentifier() else f'"{near}"'
+    hint = "" if near is None else f"; did you mean {spelled}?"
+    return FormulaError(f"unknown {kind} {name!r}{hint} (have: {listed(names)}){remedy}")
+
+
+def nearest(name: str, known: Iterable[str], alike: float = 0.5) -> str | None:
+    """The name that has most in common with one that is not there; None if too little."""
+    lower = {candidate.lower(): candidate for candidate in sorted(known)}
+    near = get_close_matches(name.lower(), lower, n=1, cutoff=alike)
+    return lower[near[0]] if near else None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a formula spells them, in quotation marks where that is needed."""
+    shown = [name if name.isidentifier() else f'"{name}"' for name in sorted(names)]
+    return ", ".join(shown[:40]) + (", ..." if len(shown) > 40 else "") if shown else "none"
 
 
 def caret(text: str, position: int, message: str) -> FormulaError:

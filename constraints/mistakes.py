@@ -124,6 +124,9 @@ def _remedy(text: str, position: int, problem: UnexpectedToken) -> str:
     for behind, ahead, advice in rules:
         if re.search(f"(?:{behind})$", before) and re.compile(ahead).match(text, position):
             return f"; {advice}"
+    name = re.search(r"[^\W\d]\w*[ \t]+$", before)
+    if rules is _AFTER and problem.token.type == "NAME" and name:
+        return f'{_expected(problem)}; a name of several words is written "{name[0]}{word}"'
     return _expected(problem)
 
 

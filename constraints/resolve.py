@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from constraints import formula as f
 from constraints.bridge import ambiguous, readings
+from constraints.comparisons import compared, owned, some
 from constraints.errors import FormulaError, unknown
 from constraints.lowered import NUMBERS, PIXELS, Moving, Option
 from constraints.nodes import Node
 from constraints.scope import Scope, Times
-from constraints.signals import Layout, Signal
+from constraints.signals import Layout
 from constraints.syntax import descend, ends, indexes, is_image, reads_image
 from constraints.terms import (
     BUILT_IN,
@@ -87,30 +88,19 @@ class _Resolver:
     def link(
         self, left: Term, relation: str, right: Term, node: f.Compare, scope: Scope
     ) -> f.Formula:
-        for subject, other in ((left, right), (right, left)):
-            signal = self.layout.find(subject.name) if isinstance(subject, Name) else None
-            if signal is not None and signal.kind == "category":
-                if node.tolerance is not None:
-                    raise FormulaError(f"{node}: words have no tolerance")
-                return self.category(subject, signal, relation, other)
-        sides = (self.term(left, scope), self.term(right, scope))
-        return f.Compare(sides, (relation,), node.tolerance)
+        return self.sides(compared(left, relation, right, node.tolerance, self.layout), scope)
 
-    def category(self, subject: Node, signal: Signal, relation: str, other: Term) -> f.Formula:
-        assert isinstance(subject, Name)
-        if relation not in ("=", "!="):
-            raise FormulaError(
-                f"{signal.name} holds words, not numbers ({_some(signal.categories)}): compare it "
-                "with = or !=, or write in {...}"
-            )
-        word = other.name if isinstance(other, Name) else str(other)
-        if set(signal.categories) <= {"True", "False"}:
-            word = {"1": "True", "0": "False"}.get(word, word.capitalize())
-        if word not in signal.categories:
-            raise unknown(f"category of {signal.name}:", word, signal.categories)
-        index = signal.categories.index(word)
-        weight = Option(self.owned(subject), index, signal.categories)
-        return f.Compare((weight, Const(0.5)), (">=" if relation == "=" else "<",))
+    def sides(self, node: f.Formula, scope: Scope) -> f.Formula:
+        """Comparisons of numbers with their terms resolved."""
+        match node:
+            case f.Compare((left, right), relations, tolerance):
+                terms = (self.term(left, scope), self.term(right, scope))
+                return f.Compare(terms, relations, tolerance)
+            case f.Not(body):
+                return f.Not(self.sides(body, scope))
+            case f.And(parts):
+                return f.And(tuple(self.sides(part, scope) for part in parts))
+        raise TypeError(f"{node!r} is not a comparison")
 
     def quantifier(self, node: f.Quantifier, scope: Scope) -> f.Formula:
         name = f"%{scope.level}"
@@ -223,7 +213,7 @@ class _Resolver:
         """A name on its own: a column, a parameter, a series read now, or `S25`."""
         signal = self.layout.find(node.name)
         if node.instance is not None:
-            self.owned(node)  # which refuses what is not there
+            owned(node, self.layout)  # which refuses what is not there
         if signal is None:
             if node.name in ("true", "false") and node.quoted:
                 return Const(node.name == "true")
@@ -233,11 +223,11 @@ class _Resolver:
                 series, when = self.compact(node.name)
                 return self.at(series, Step(None, when), scope)
         if signal is not None and signal.kind == "column":
-            return self.owned(node)
+            return owned(node, self.layout)
         if signal is not None and signal.kind == "category":
             raise FormulaError(
                 f"{node} is a category, not a number; compare it with = or != to one of "
-                f"{_some(signal.categories)}"
+                f"{some(signal.categories)}"
             )
         if scope.now is None:
             if signal is not None and signal.kind == "image":
@@ -261,26 +251,6 @@ class _Resolver:
             known = [*self.layout.names, *self.layout.parameters]
             raise unknown("signal, parameter or category", word, known)
         return Name(found[0][0]), found[0][1]
-
-    def owned(self, node: Name) -> Name:
-        """The signal's name with its instance, which must exist."""
-        if self.layout.find(node.name) is None and node.name != "time":
-            raise unknown("signal", node.name, [*self.layout.names, *self.layout.parameters])
-        count = self.layout.instances
-        if node.instance is None:
-            if count > 1:
-                raise FormulaError(
-                    f"{node} does not say of which instance, and there are {count}: write "
-                    f"{node}[1] {'or' if count == 2 else 'to'} {node}[{count}]"
-                )
-            return Name(node.name)
-        if node.instance > count:
-            legal = f"write {node.name}[1] to {node.name}[{count}]"
-            if count == 1:
-                legal = f"write {node.name}; at step {node.instance} it is written "
-                legal += f"{node.name}({node.instance})"
-            raise FormulaError(f"{node}: there is no such instance; {legal}")
-        return Name(node.name, node.instance if count > 1 else None)
 
     def at(self, series: Term, when: Step, scope: Scope) -> Term:
         """`series` read at a step; an expression of series is read at it throughout."""
@@ -325,10 +295,11 @@ class _Resolver:
             if signal is None and not self.layout.times:
                 raise FormulaError("these signals have no time grid")
             return At(
-                self.owned(node), self.times.inside(self.times.step(when, scope), node, scope)
+                owned(node, self.layout),
+                self.times.inside(self.times.step(when, scope), node, scope),
             )
         if signal.kind == "image":
-            return At(self.owned(node), self.pixel(when, node, scope))
+            return At(owned(node, self.layout), self.pixel(when, node, scope))
         raise FormulaError(f"{node} has one value a sample; write {node} without a step")
 
     def pixel(self, when: Step, series: Node, scope: Scope) -> Step:
@@ -362,7 +333,7 @@ class _Resolver:
                 f"{node.function} takes {function.arity} argument(s), not {len(node.arguments)}"
             )
         arguments = tuple(
-            self.owned(each)
+            owned(each, self.layout)
             if function.whole and isinstance(each, Name) and self.layout.find(each.name)
             else self.term(each, scope)
             for each in node.arguments
@@ -425,7 +396,3 @@ class _Resolver:
             ):
                 hint = f"; of several numbers it is written {node.kind}({body}, +{node.first}, ...)"
             raise FormulaError(f"{node}: {body} does not change with time{hint}")
-
-
-def _some(words: tuple[str, ...]) -> str:
-    return ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")

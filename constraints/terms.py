@@ -15,6 +15,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from constraints.errors import FormulaError
@@ -274,6 +275,8 @@ def term(value: Any) -> Term:
         return value
     if isinstance(value, str):
         return Name(value, quoted=True)
+    if isinstance(value, date):  # or a datetime: as its text
+        return Name(value.isoformat(), quoted=True)
     if isinstance(value, Node):
         raise FormulaError(f"{value} is a formula where a number is wanted")
     try:

@@ -109,9 +109,7 @@ def _most(values: list[float]) -> float:
     return max(values, default=-math.inf)
 
 
-ROBUSTNESS = Logic(
-    _margin, _least, _most, _least, _most, math.inf, -math.inf, truth=lambda v: float(v >= 0)
-)
+ROBUSTNESS = Logic(_margin, _least, _most, _least, _most, math.inf, -math.inf)
 
 
 def probabilistic(k: float = 10.0, steps: str = "sum") -> Logic:
@@ -269,7 +267,12 @@ class Reference:
             if (term.key, k) not in self.counted:
                 self.counted[term.key, k] = self.spelling.formula(term.body, True, k)
             body = self.counted[term.key, k]
-            return sum(self.logic.truth(self.judge(body, {**at, NOW: now})) for now in steps)
+            own = self.logic
+            if own is ROBUSTNESS:  # a margin of 0 does not tell < from <=
+                self.logic = BOOLEAN
+            found = sum(self.logic.truth(self.judge(body, {**at, NOW: now})) for now in steps)
+            self.logic = own
+            return found
         values = [self.number(term.body, {**at, NOW: now}, k) for now in steps]
         match term.kind:
             case "mean":
