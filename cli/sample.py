@@ -172,6 +172,7 @@ def command(
     options.compute_on(device, threads)
     folder, what = chosen(model)
     found = Surrogate.load(folder)
+    _refuse_bridges(bridge, found)
     target = _target(out, force, found)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
@@ -181,7 +182,6 @@ def command(
     if where or bridge:
         from surrogate.guidance.sampler import Settings
 
-        _refuse_bridges(bridge, found)
         rules = options.formulas(where, bridge, found.codec.layout())
         draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PYTHON = re.compile(r'\((\w+)=("?)([^()"]*)\2\)')  # (missing="drop")
-_TYPES = re.compile(r'\(types=\{"(.*?)": "(\w+)"\}\)')
+_TYPES = re.compile(r'\(types=\{"(.*?)": "(\w+)"\}\)', re.DOTALL)
 _NAMES = ("time", "id", "wide", "columns", "window", "stride", "pool", "missing")
 _SERIES = ("time", "id", "wide", "window", "stride", "pool")  # that tell trajectories from rows
 _OPTIONS = [

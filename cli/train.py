@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,6 +128,7 @@ def command(
         resume=resume,
     )
     codec, trainer = run.model.codec, run.trainer
+    _check_learned(source, codec.layout().names)
     size = sum(weight.numel() for weight in trainer.weights.values())
     say.print(f"{escape(_counted(source, codec.learned))}; a network of {size:,} weights")
     if trainer.step:
@@ -146,6 +147,16 @@ def _counted(source: xr.Dataset, learned: str) -> str:
         return f"{count:,} trajectories of {learned} over {source.sizes['time']} times"
     columns = len(source.data_vars)
     return f"{count:,} rows of {columns:,} column{'s' * (columns != 1)}"
+
+
+def _check_learned(source: xr.Dataset, learned: Sequence[str]) -> None:
+    """Refuse to leave out a column in silence."""
+    lost = [str(name) for name in source.data_vars if str(name) not in learned]
+    if lost and "time" not in source.dims:
+        raise InputError(
+            f"columns cannot be learned under the names {', '.join(lost)}, which are those of "
+            f"labels; rename them, or leave them out: --type {shlex.quote(f'{lost[0]}=ignore')}"
+        )
 
 
 def _transforms(given: tuple[str, ...]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from surrogate.contents import EACH, LABELS, judged
 from surrogate.errors import ModelError
 from surrogate.kinds import KINDS as KINDS
 from surrogate.kinds import Read
+from surrogate.raw import leave_out
 
 MISSING = ("model", "refuse", "drop")
 FEWEST = 50  # rows
@@ -112,11 +113,7 @@ def understand(
         if note:
             told.append(Column(name, "ignore", int(table[name].isna().sum()), 0, note))
             continue
-        if name in TAKEN:
-            raise ModelError(
-                f"a column cannot be named {name!r} here, which is the name of a dimension; rename "
-                f'it, or leave it out (types={{"{name}": "ignore"}})'
-            )
+        _check_name(name)
         found[name] = read
         told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, read.note))
     if not found:
@@ -155,6 +152,17 @@ def _checked(frame: pd.DataFrame, types: Mapping[str, str], missing: str) -> pd.
             raise ModelError(f"the type of {name} is {', '.join(KINDS)}, not {kind!r}")
     _enough(len(table))
     return table
+
+
+def _check_name(name: str) -> None:
+    """Refuse names that a dataset or a formula has no way to write."""
+    why = "is the name of a dimension" if name in TAKEN else ""
+    if '"' in name or not name.isprintable():
+        why = "holds a quotation mark or a character that does not print"
+    if why:
+        raise ModelError(
+            f"a column cannot be named {name!r} here, which {why}; rename it, or {leave_out(name)}"
+        )
 
 
 def _enough(rows: int, left: str = "") -> None:

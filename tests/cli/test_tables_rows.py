@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from click.testing import CliRunner
 
+from cli.main import main
 from tests.cli.small import SHORT, run
 
 N = 80
@@ -146,6 +148,18 @@ def test_wrong_words_for_samples(wine: Path, words: tuple[str, ...], says: str) 
 
 def test_trajectories_have_no_tables(small: Path) -> None:
     assert "must end in .nc or .zarr" in run("sample", "-o", "rows.csv", code=2).output
+
+
+def test_no_column_is_lost_in_silence(small: Path, frame: pd.DataFrame) -> None:
+    """A column with the name of a label is learned, or refused."""
+    frame.rename(columns={"colour": "origin"}).to_csv("odd.csv", index=False)
+    done = CliRunner().invoke(main, ["train", "odd.csv", *SHORT])
+    if done.exit_code == 0:
+        run("sample", "-n", "5", "--steps", "3")
+        assert "origin" in pd.read_csv("rows.csv")
+    else:
+        assert "cannot be learned under the names origin" in done.output
+        assert done.exit_code == 2
 
 
 def test_names_that_netcdf_lacks(small: Path, frame: pd.DataFrame) -> None:

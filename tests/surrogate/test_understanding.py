@@ -262,6 +262,7 @@ def test_refused_tables() -> None:
     assert "two columns named 'real'" in error(good.rename(columns={"colour": " real"}))
     assert "column 2 of the table has no name" in error(good.rename(columns={"colour": " "}))
     assert "cannot be named 'rule'" in error(good.rename(columns={"colour": "rule"}))
+    assert "holds a quotation mark" in error(good.rename(columns={"colour": 'a"b'}))
     several = pd.DataFrame(np.ones((N, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
     assert "several levels" in error(several)
 
