@@ -133,7 +133,8 @@ class Histogram(Measure):
     def codes(self, x: Array) -> NDArray[np.int64]:
         """The bin of each value: (n, T)."""
         values = np.rint(x) if self.whole else x
-        place = np.clip((values - self.low) / self.width, -1, self.bins + 1)
+        with np.errstate(over="ignore"):  # what lies that far beyond is clipped
+            place = np.clip((values - self.low) / self.width, -1, self.bins + 1)
         codes = np.floor(place).astype(np.int64) + 1
         if not self.whole:  # the last bin is closed
             codes[(place >= self.bins) & (place <= self.bins * (1 + 1e-9))] = self.bins

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
+
+from surrogate import boosting, usefulness
+
+
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees in no time: the tables are small."""
+    monkeypatch.setattr(boosting, "ROUNDS", 20)
+    monkeypatch.setattr(usefulness, "REPEATS", 2)
 
 
 def wines(rows: int = 600, seed: int = 0) -> pd.DataFrame:
