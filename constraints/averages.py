@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -87,7 +88,8 @@ def average(mean: Tensor, variance: Tensor, low: float, high: float, k: float | 
     """
     sharpness = k.item() if isinstance(k, Tensor) else k
     _check(low, high, sharpness)
-    mean, variance = torch.broadcast_tensors(mean, variance)  # type: ignore[no-untyped-call]
+    if variance.numel() > 1 or not math.isinf(sharpness):  # else a single one does for all
+        mean, variance = torch.broadcast_tensors(mean, variance)  # type: ignore[no-untyped-call]
     noise: Noise
     if math.isinf(sharpness):
         k, noise, spread = 1.0, (), variance.clamp(min=torch.finfo(variance.dtype).tiny)
@@ -103,7 +105,10 @@ def average(mean: Tensor, variance: Tensor, low: float, high: float, k: float | 
         value = _apply(_log_pdf, -k * (mean - low).abs(), spread, noise)
     else:
         middle = -k * (mean - 0.5 * (low + high)).abs()
-        value = _interval(middle, 0.5 * k * (high - low), spread, noise)
+        if noise:
+            value = _interval(middle, 0.5 * k * (high - low), spread, noise)
+        else:
+            value = _apply(partial(_log_between, 0.5 * (high - low)), middle, spread, noise)
     certain = variance == 0
     if not certain.any():
         return value
@@ -139,7 +144,7 @@ def _soft(y: Tensor, low: float, high: float, k: float | Tensor) -> Tensor:
 
 
 def _interval(middle: Tensor, half: float | Tensor, spread: Tensor, noise: Noise) -> Tensor:
-    """Log-average over z in [middle - half, middle + half].
+    """Log-average of a soft atom over z in [middle - half, middle + half].
 
     The middle is at or below zero (the law is symmetric), so the two P are subtracted where they
     are small.
@@ -148,8 +153,7 @@ def _interval(middle: Tensor, half: float | Tensor, spread: Tensor, noise: Noise
     upper = _apply(_log_cdf, middle + half, spread, noise)
     lower = _apply(_log_cdf, middle - half, spread, noise)
     with torch.no_grad():  # the slope of log P at the middle, within a factor of about 2
-        slope = -middle / spread
-        slope = (slope.clamp(max=1.0) if noise else slope) + spread.rsqrt()
+        slope = (-middle / spread).clamp(max=1.0) + spread.rsqrt()
     # rounding of two large logarithms must not turn their difference around
     gap = torch.maximum(upper - lower, 0.25 * half.detach() * slope)
     value = upper + log1mexp(-gap)
@@ -157,9 +161,7 @@ def _interval(middle: Tensor, half: float | Tensor, spread: Tensor, noise: Noise
     if narrow.any():
         density = _apply(_log_pdf, middle, spread, noise)
         value = torch.where(narrow, density + torch.log(2.0 * half), value)
-    if noise:
-        value = value - log1mexp(-2.0 * half)
-    return value.clamp(max=0.0)
+    return (value - log1mexp(-2.0 * half)).clamp(max=0.0)
 
 
 def _erfcx(x: Tensor) -> Tensor:
@@ -241,6 +243,39 @@ def _log_pdf(z: Tensor, spread: Tensor, noise: Noise) -> tuple[Tensor, Tensor, T
     return law.lead + torch.log(law.pdf), law.slope, 0.5 * law.bend
 
 
+def _log_between(
+    half: float, z: Tensor, spread: Tensor, noise: Noise
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log P(z - half <= y <= z + half) of y ~ N(0, spread) and its derivatives, for z <= 0.
+
+    With the leading factor exp(-near²) apart, where near is the end that is closer to zero.
+    """
+    h = (2.0 * spread).sqrt()
+    near, far = (z + half) / h, ((half - z) / h).clamp_(max=FAR)
+    inside = near.sign()  # whether zero lies within
+    ratio = (2.0 * half * z / spread).exp_()  # of the densities at the far end and at the near one
+    near = near.abs_().clamp_(max=FAR)
+    lead = -near.square()
+    close, beyond = _erfcx(near), _erfcx(far).mul_(ratio)
+    above, below = 0.5 + 0.5 * inside, 0.5 - 0.5 * inside
+    tails = 0.5 * lead.exp() * (close + beyond)
+    ends = (0.5 * (close - beyond)).clamp_(min=torch.finfo(z.dtype).tiny)
+    value = below * (lead + ends.log()) + above * torch.log1p(-tails)
+    # the densities at the two ends over P
+    first = (below / ends + above * lead.exp() / (1.0 - tails)).mul_(math.sqrt(1 / math.pi) / h)
+    last = first * ratio
+    dz = first - last
+    bend = (first * (z + half) + last * (half - z)) * (-0.5 / spread)
+    slope = -z / spread
+    narrow = half * (slope + spread.rsqrt()) < NARROW
+    if narrow.any():
+        density = torch.log(2.0 * half * math.sqrt(0.5 / math.pi) * spread.rsqrt())
+        value = torch.where(narrow, density + 0.5 * slope * z, value)
+        dz = torch.where(narrow, slope, dz)
+        bend = torch.where(narrow, 0.5 * (slope.square() - 1.0 / spread), bend)
+    return value.clamp_(max=0.0), dz, bend
+
+
 def _apply(rule: Rule, z: Tensor, spread: Tensor, noise: Noise) -> Tensor:
     value: Tensor = _Blockwise.apply(rule, z, spread, noise)  # type: ignore[no-untyped-call]
     return value
@@ -252,17 +287,24 @@ class _Blockwise(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rule: Rule, z: Tensor, spread: Tensor, noise: Noise) -> Tensor:
         results = [torch.empty(z.shape, dtype=z.dtype, device=z.device) for _ in range(3)]
-        flat = [tensor.reshape(-1) for tensor in (z, spread, *results)]
+        flat = [tensor.reshape(-1) for tensor in (z, *results)]
+        spreads = spread.reshape(-1)
         for start in range(0, z.numel(), BLOCK):
-            z_part, spread_part, *outs = (tensor[start : start + BLOCK] for tensor in flat)
+            block = slice(start, start + BLOCK)
+            z_part, *outs = (tensor[block] for tensor in flat)
+            spread_part = spreads[block] if len(spreads) > 1 else spreads
             for out, result in zip(outs, rule(z_part, spread_part, noise), strict=True):
                 out.copy_(result)
         value, dz, dspread = results
+        ctx.spread = spread.shape
         ctx.save_for_backward(dz.clamp_(-STEEP, STEEP), dspread.clamp_(-STEEP, STEEP))
         return value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor | None, None]:
         dz, dspread = ctx.saved_tensors
-        return None, grad * dz, grad * dspread, None
+        by_spread = None
+        if ctx.needs_input_grad[2]:
+            by_spread = (grad * dspread).sum_to_size(ctx.spread)
+        return None, grad * dz, by_spread, None

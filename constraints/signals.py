@@ -214,14 +214,12 @@ class Layout:
         """A flat sample (B, D) as its signals, views where possible."""
         if flat.ndim != 2 or flat.shape[1] != self.size:
             raise DataError(f"flat samples have shape (B, {self.size}), not {tuple(flat.shape)}")
-        parts = flat.reshape(len(flat), self.instances, self.size // self.instances)
-        found, start = {}, 0
-        for signal in self.signals:
-            part = parts[:, :, start : start + signal.size]
-            start += signal.size
-            part = part.reshape(*part.shape[:2], *signal.shape)
-            found[signal.name] = part if self.instances > 1 else part[:, 0]
-        return found
+        lead = (len(flat), self.instances) if self.instances > 1 else (len(flat),)
+        parts = flat.reshape(*lead, self.size // self.instances)
+        # all at once: as slices each would have a gradient of the whole size
+        pieces = torch.split(parts, [signal.size for signal in self.signals], -1)
+        pairs = zip(self.signals, pieces, strict=True)
+        return {signal.name: piece.reshape(*lead, *signal.shape) for signal, piece in pairs}
 
     def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """The signals as flat samples (B, D); the inverse of `split`."""
