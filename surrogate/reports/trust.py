@@ -13,6 +13,7 @@ from surrogate.reports.words import give_or_take, moment, odds
 
 NEAR, FAR = 1.5, 3.0  # times the noise: up to here close, from here far off
 SMALL, LARGE, HUGE = 0.01, 0.1, 0.3  # D beyond its noise that does not matter, does, and ruins
+LIKELY = 3.0  # deviations of the noise that chance may well make
 CERTAIN = 4.0  # deviations of the noise from which a difference is none of chance
 TOLD = 0.55  # accuracy from which a classifier matters
 ANCESTORS = 100
@@ -190,7 +191,8 @@ def _useful(found: Evaluation) -> list[Reason]:
 def _level(distance: Measured) -> str:
     """Many samples make any difference many times the noise: it has to matter as well."""
     beyond = distance.value - distance.floor
-    if distance.ratio <= NEAR or beyond <= SMALL:
+    chance = beyond <= LIKELY * distance.floor_sd
+    if distance.ratio <= NEAR or beyond <= SMALL or chance:
         return "good"
     return "poor" if beyond >= (LARGE if distance.ratio >= FAR else HUGE) else "care"
 
