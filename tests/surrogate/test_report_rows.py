@@ -111,7 +111,7 @@ def test_trust() -> None:
     assert fine.level == "good"
     assert any("no nearer" in reason for reason in fine.good)
     assert any("about as well: R²" in reason for reason in fine.good)
-    mixed = verdict(facts(shuffled(wines(400, 3)), wines(400, 2), target="quality"))
+    mixed = verdict(facts(shuffled(wines(800, 3)), wines(900, 2), target="quality"))
     assert mixed is not None
     said = " ".join(mixed.against)
     for text in ("correlations differ", "classifier tells", "quality is predicted worse"):
