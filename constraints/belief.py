@@ -3,8 +3,10 @@
 A sampler that only knows its clean point up to a Gaussian should not ask what a formula is worth
 at the mean; it should average. Each atom is averaged exactly over the variance aᵀCa of its sum
 y = a·x (`averages`; sums that are not linear are linearised at the mean), and connectives combine
-the averages as before. The mean of a category's weight is its probability, which a hard atom is
-about. Quantifiers need care: the steps of a trajectory are correlated, and the sum of their
+the averages as before, but for hard atoms about one sum, which are joined as intervals. The mean
+of a category's weight is its probability, which a hard atom is about.
+
+Quantifiers need care: the steps of a trajectory are correlated, and the sum of their
 log-probabilities is far below the log-probability of them all. A hard atom at steps that form a
 Markov chain is followed along it (`chains`). Otherwise `forall` is the power mean
 -(Σ (-ℓ)^q)^(1/q), with q = 1/√(1 - r), at most 4, where r is the root mean square correlation of
@@ -20,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -30,8 +33,9 @@ from constraints.averages import log1mexp
 from constraints.chains import markov, stays
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
-from constraints.folds import Fold, PowerMean, PowerOr
+from constraints.folds import NEVER, Fold, PowerMean, PowerOr
 from constraints.frames import Frame
+from constraints.intervals import Bounds, Parts, intersected, united
 from constraints.lowered import Atom, Warped
 from constraints.nodes import Node
 from constraints.semantics import LogLTN, LogProbabilistic
@@ -126,6 +130,40 @@ class BeliefEvaluator(Evaluator):
         self.rows = rows
         self.correlations: list[float] = []  # of the atoms met inside the quantifier at hand
         self.met: tuple[Atom, Tensor, Tensor, Any] | None = None  # the last, its sums and rows
+
+    def formula(self, node: f.Formula, frame: Frame) -> Tensor:
+        match node:
+            case f.And((_, _, *_)):
+                parts = [self.apart(group, frame) for group in self.grouped(node, intersected)]
+                return self.logic.both.join(parts)
+            case f.Or((_, _, *_)):
+                parts = [self.apart(group, frame) for group in self.grouped(node, united)]
+                return self.logic.either.join(parts)
+        return super().formula(node, frame)
+
+    def grouped(
+        self, node: f.And | f.Or, join: Callable[[tuple[f.Formula, ...], Bounds], Parts]
+    ) -> Parts:
+        """The parts with hard statements about one sum joined; kept with the node."""
+        kept: dict[object, Parts] = node.__dict__.setdefault("_grouped", {})
+        key = self.logic.k, self.logic.half_unit, self.logic.gaussian
+        if key not in kept:
+            kept[key] = join(node.parts, self.hard_bounds)
+        return kept[key]
+
+    def hard_bounds(self, atom: Atom) -> tuple[float, float] | None:
+        soft = math.isfinite(self.logic.hardness(atom))
+        if soft or (self.logic.gaussian is not None and atom.equality):
+            return None
+        return self.logic.bounds(atom)
+
+    def apart(self, parts: list[f.Formula], frame: Frame) -> Tensor:
+        """One of several parts that exclude one another: their probabilities add up."""
+        values = [self.formula(part, frame) for part in parts]
+        if len(values) == 1:
+            return values[0]
+        possible = (value.clamp(min=NEVER) for value in values)  # infinity has no gradients
+        return reduce(torch.logaddexp, possible).clamp(max=0)
 
     def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         rows = self.gradients(node, y, frame)

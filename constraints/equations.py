@@ -19,11 +19,11 @@ from constraints.evaluate import Evaluator
 from constraints.frames import Frame
 from constraints.lowered import Atom
 from constraints.program import DEFAULT, Program
+from constraints.semantics import LEAST
 from constraints.signals import Layout
 
 NARROW = 0.1  # an interval of so much of the data's span is an equation too
 MOST_STEPS = 200  # at which `forall` is so many equations
-LEAST = 1e-6  # half the width of an equation between real numbers without tolerance
 
 
 @dataclass(frozen=True)

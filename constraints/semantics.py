@@ -26,6 +26,8 @@ from constraints.errors import FormulaError
 from constraints.folds import NEVER, All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
 from constraints.lowered import Atom
 
+LEAST = 1e-6  # half the width of a hard equality of real numbers without tolerance
+
 
 class Semantics(Protocol):
     """Values of atoms, and how they combine: as connectives and over steps.
@@ -118,7 +120,10 @@ class _Logarithmic:
         low, high = self.bounds(atom)
         if self.gaussian is not None and atom.equality:
             return average_gaussian(mean - atom.low, variance, self.gaussian)
-        return average(mean, variance, low, high, self.hardness(atom))
+        k = self.hardness(atom)
+        if low == high and math.isinf(k):  # which would have no probability
+            low, high = low - LEAST, high + LEAST
+        return average(mean, variance, low, high, k)
 
     def constant(self, truth: bool) -> float:
         return 0.0 if truth else NEVER
