@@ -98,6 +98,44 @@ def test_tables() -> None:
     assert "D(colour)" in run("x.csv", "--against", "y.csv").stdout
 
 
+def test_what_is_told_of_tables(tmp_path: Path) -> None:
+    many = [
+        pd.DataFrame({"x": r.normal(size=300)}).assign(
+            y=lambda t, r=r: t.x + r.normal(0, 0.3, len(t)), word=r.choice(["a", "b"], 300)
+        )
+        for r in map(np.random.default_rng, range(2))
+    ]
+    for name, each in zip(("rows.csv", "real.csv"), many, strict=True):
+        each.to_csv(tmp_path / name, index=False)
+    many[0].assign(extra=1).to_parquet(tmp_path / "rows.parquet")
+    rows, real = str(tmp_path / "rows.csv"), str(tmp_path / "real.csv")
+    said = run(rows, "--against", real, "--target", "y").stdout
+    for part in (
+        "D(word)",
+        "y predicted, R²",
+        "exact copies of training rows",
+        "gradient boosting",
+    ):
+        assert part in said
+    told = json.loads(run(rows, "--against", real, "--train", rows, "--json").stdout)
+    assert told["privacy"]["memorised"]
+    assert told["privacy"]["held_out"]
+    assert "only on one side" in run(str(tmp_path / "rows.parquet"), "--against", real).stdout
+    chosen = json.loads(run(rows, "--against", real, "--columns", "x,word", "--json").stdout)
+    assert [each["name"] for each in chosen["variables"]] == ["x", "word"]
+    for words, says in (
+        (("--target", "z"), "there is no column 'z' to predict"),
+        (("--target", "wrd"), "did you mean 'word'?"),
+        (("--columns", "x,z"), "unknown column 'z'"),
+        (("--missing", "drop"), "--missing is for tables of runs"),
+        (("--train", "a.nc"), "give data of one kind"),
+    ):
+        assert says in run(rows, "--against", real, *words, code=2).output
+    assert (
+        "target is for tables" in run("a.nc", "--against", "a.nc", "--target", "S", code=2).output
+    )
+
+
 def test_people_at_a_terminal_get_a_drawn_table() -> None:
     done = run("far.nc", "--against", "a.nc", "-q", FORCE_COLOR="1", COLUMNS="120")
     for part in ("D(I), median", "classifier accuracy", "─", "\x1b[31m"):
@@ -161,6 +199,7 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
     refused(netcdf(data.rename(S="X")), "a.nc", "only in SIDE: X")
     refused(netcdf(data.assign(S=data.S.isel(time=0, drop=True))), "a.nc", "S is a ")
     refused(netcdf(data.rename(sample="draw")), "a.nc", "no dimensions (sample, time)")
+    refused(netcdf(data.isel(time=0, drop=True)), "a.nc", "give data of one kind")
     unweighted = np.full(300, -np.inf)
     refused(netcdf(data.assign(log_weight=("sample", unweighted))), "a.nc", "SIDE: log_weight")
     damaged = Path(netcdf(data))
@@ -168,9 +207,9 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
     refused(str(damaged), "a.nc", "cannot read")
     refused(text("not netCDF", "text.nc"), "a.nc", "is not a netCDF file")
     refused(text("alcohol,colour\n10,red\n"), "y.csv", "SIDE: at least 2 are needed, not 1")
-    refused(text("alcohol,colour\n10,red\n,red\n"), "y.csv", "SIDE: alcohol has missing values")
-    refused(text("alcohol,colour\nhigh,red\nlow,red\n"), "y.csv", "alcohol is a ")
-    refused(text("alcohol\n10\n11\n"), "y.csv", "colour")
+    refused(text("alcohol,colour\nhigh,red\nlow,red\n"), "y.csv", "alcohol holds ")
+    refused(text("strength\n10\n11\n"), "y.csv", "no column is in common")
+    refused(text("alcohol,colour\n10,red\ninf,red\n"), "y.csv", "SIDE: alcohol is infinite")
     refused(text("a\n10\n11,12\n"), "y.csv", "line 3")
     refused(text("", "x.txt"), "y.csv", "trajectories end in .nc")
 
@@ -178,13 +217,13 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
 def test_a_run_that_had_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training's own error has the exit code 1; what nobody foresaw is not hidden."""
 
-    def stops(path: str) -> None:
+    def stops(path: str, say: object) -> None:
         raise TrainingError("the loss diverged")
 
     monkeypatch.setattr(command.files, "open_dataset", stops)
     assert run("a.nc", "--against", "a.nc", code=1).output == "Error: the loss diverged\n"
 
-    def breaks(path: str) -> None:
+    def breaks(path: str, say: object) -> None:
         raise RuntimeError("a mistake of ours")
 
     monkeypatch.setattr(command.files, "open_dataset", breaks)

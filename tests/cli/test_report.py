@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner, Result
@@ -138,8 +139,9 @@ def test_nothing_is_overwritten_without_force() -> None:
         (("samples.nc", "--against", "few.zarr"), "times"),
         (("samples.nc", "-o", "a.pdf"), "must end in .html"),
         (("samples.nc", "-o", "no/a.html"), "there is no folder"),
-        (("runs.csv",), "--id"),
         (("runs.csv", "--id", "run"), "run"),
+        (("runs.csv", "--target", "S"), "target needs real rows"),
+        (("runs.csv", "--against", "samples.nc"), "give data of one kind"),
     ],
 )
 def test_wrong_words(here: Path, words: tuple[str, ...], says: str) -> None:
@@ -160,7 +162,6 @@ def test_data_that_cannot_be_shown(here: Path) -> None:
         bad.to_netcdf("bad.nc")
         assert says in run("bad.nc", *words, code=2).output
 
-    refused(data.isel(time=0), "no dimensions (sample, time)")
     refused(data.isel(sample=slice(0)), "is empty")
     refused(data.drop_vars([*data.data_vars]).assign(k=("sample", np.arange(80))), "no variables")
     refused(data[["S"]].rename(S="X"), "nothing to compare", "--against", "reference.nc")
@@ -174,6 +175,49 @@ def test_data_that_cannot_be_shown(here: Path) -> None:
     Path("text.nc").write_text("not netCDF")
     assert "is not a netCDF file" in run("text.nc", code=2).output
     assert not list(here.glob("*.html"))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_table_of_rows(here: Path) -> None:
+    """A table is one of rows, and a hint says how it would be one of runs."""
+    said = run("runs.csv").stderr
+    assert "--id sample --time time" in said
+    assert "next: surrogate report runs.csv --against REAL.csv" in said
+    assert "The columns" in Path("runs.html").read_text(encoding="utf-8")
+    rows = pd.read_csv("runs.csv")[["S", "I"]]
+    rows.to_csv("rows.csv.gz", index=False)
+    words = ("rows.csv.gz", "--against", "runs.csv", "--target", "I", "--json")
+    told = json.loads(run(*words).stdout)
+    assert told["path"] == "rows.html"
+    assert told["evaluation"]["lone"] == ["time"]
+    assert told["verdict"] == "poor"  # they are copies
+    assert any("exact copies" in reason for reason in told["reasons"])
+    with xr.open_dataset("reference.nc") as opened:
+        one = opened[["S", "I"]].isel(time=0, drop=True).drop_attrs()
+        one.to_netcdf("rows.nc")
+    assert json.loads(run("rows.nc", "--json", "--force").stdout)["samples"] == 80
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.nc"])
+def test_plot_draws_tables(name: str) -> None:
+    rows = pd.read_csv("runs.csv")[["S", "I"]].assign(word="a")
+    rows.to_csv("rows.csv", index=False)
+    rows[["S", "I"]].rename_axis("sample").to_xarray().to_netcdf("rows.nc")
+    done = CliRunner().invoke(main, ["plot", name, "--against", "runs.csv"])
+    assert done.exit_code == 0, done.output
+    assert Path("rows.png").read_bytes()[:4] == b"\x89PNG"
+    assert "not drawn: time" in done.stderr
+    for words, says in (
+        (("--species", "Q"), "unknown column 'Q'"),
+        (("--against", "samples.nc"), "holds trajectories"),
+        (("-o", "rows.bmp"), "must end in"),
+    ):
+        done = CliRunner().invoke(main, ["plot", name, "--force", *words])
+        assert done.exit_code == 2, done.output
+        assert says in done.stderr
+    done = CliRunner().invoke(main, ["plot", "samples.nc", "--against", "rows.csv"])
+    assert done.exit_code == 2
+    assert "two of a kind" in done.stderr
 
 
 def test_plot_draws_the_scenario_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from simulators import models, simulate
 from surrogate.card import card, curve, table
 from surrogate.fitting import Preset, Run
 from surrogate.training import Settings
+from surrogate.understanding import understand
+from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=20, batch=64, warm_up=2, check_every=10), depth=1)
 
@@ -37,3 +39,24 @@ def test_a_card_of_an_untrained_model() -> None:
     model = Run(data, 0, TINY).model
     assert card(model.codec, {}).startswith("# A surrogate of trajectories")
     assert curve([]) == "step,loss,held_out\n"
+
+
+def test_a_card_of_rows() -> None:
+    model = Run(understand(wines(400)).data, 0, TINY).fit()
+    found = card(model.codec, model.about)
+    for text in (
+        "# A surrogate of a table",
+        "columns: alcohol, sugar, quality, colour, place, density, old",
+        "made from 400 rows, 360 of them learned from; seed 0",
+        "40 samples without conditions against 40 held-out rows",
+        "| D, median over columns |",
+        "| D, max over columns (",
+        "| correlation error |",
+        "| D of pairs of columns |",
+        "| accuracy of a classifier |",
+        "| nearest learned row, median |",
+        "| exact copies of learned rows |",
+    ):
+        assert text in found, text
+    lines = table(model.about["card"]).splitlines()
+    assert len(lines) - 1 == found.count("\n| ")

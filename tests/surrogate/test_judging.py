@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, cast
+
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
+from surrogate.card import table
 from surrogate.fitting import Preset, Run
-from surrogate.judging import set_apart
+from surrogate.judging import judge, set_apart
 from surrogate.tables import trajectories_from_table
 from surrogate.training import Settings
+from tests.surrogate.rows import few_rounds as few_rounds
+from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=20, batch=64, warm_up=2, check_every=10), depth=1)
 
@@ -81,3 +87,42 @@ def test_the_floor_of_overlapping_windows_is_what_data_have() -> None:
 def test_samples_that_are_independent_have_the_floor_of_splits() -> None:
     card = Run(independent(400), 0, TINY).fit().about["card"]
     assert card["variables"][0]["median"]["floor_sd"] > 0
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Copying:
+    """A model of rows that has learned them by heart, or draws new ones."""
+
+    train: xr.Dataset | None
+    shape: tuple[int, ...] = (9,)
+
+    def sample(self, count: int, seed: int) -> xr.Dataset:
+        if self.train is None:
+            return rows(count, seed + 50)
+        return self.train.isel(sample=slice(count))
+
+
+def rows(count: int, seed: int = 0) -> xr.Dataset:
+    frame = wines(count, seed)
+    return xr.Dataset({name: ("sample", frame[name].to_numpy()) for name in frame})
+
+
+@pytest.mark.usefixtures("few_rounds")
+def test_rows_are_judged_by_those_they_were_learned_from_as_well() -> None:
+    data = rows(3000)
+    apart = set_apart(data, 0)
+    seen = np.setdiff1d(np.arange(3000), apart.unseen)
+    new = judge(cast(Any, Copying(None)), data, apart, 0)
+    old = judge(cast(Any, Copying(data.isel(sample=seen))), data, apart, 0)
+    assert new["reference"] == old["reference"] == 300
+    assert new["privacy"]["trained"] == old["privacy"]["trained"] == 2700
+    assert new["privacy"]["held_out"]
+    assert not new["privacy"]["memorised"]
+    assert old["privacy"]["memorised"]
+    assert old["privacy"]["samples"]["copies"] == 1
+    assert new["overall"]["median"]["ratio"] < 2
+    assert "memorised" in table(old)
+    assert "memorised" not in table(new)
