@@ -86,7 +86,9 @@ class Trees:
             categorical_features=words if words.any() else None,
             random_state=self.seed % 2**32,
         )
-        self.model = model.fit(self.seen(x), target, sample_weight=weight / weight.mean())
+        # trees take long to find bins of weighted rows
+        given = None if np.ptp(weight) == 0 else weight / weight.mean()
+        self.model = model.fit(self.seen(x), target, sample_weight=given)
         return self
 
     def seen(self, x: Array) -> Array:
