@@ -112,7 +112,7 @@ class _Warping:
 
 def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
     """An atom about one column as an interval of its latents, or true, or false."""
-    low, high, *ends = _values(atom)
+    low, high, *ends = admitted(atom)
     first, last = warp.interval(low, high, *ends) if low <= high else (math.inf, -math.inf)
     if low == high and first == last:  # where the map is no staircase
         room = LEAST * max(1.0, abs(low))
@@ -127,7 +127,7 @@ def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
     return Atom((1.0,), (signal,), first, last)
 
 
-def _values(atom: Atom) -> tuple[float, float, bool, bool]:
+def admitted(atom: Atom) -> tuple[float, float, bool, bool]:
     """The values of its column that an atom admits: low, high, and which of these it does not."""
     low, high = atom.low - atom.slack, atom.high + atom.slack
     open_low, open_high = atom.open_low, atom.open_high

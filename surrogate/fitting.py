@@ -29,6 +29,7 @@ from surrogate.training import Settings, State, Trainer, seeded
 
 FEWEST = 50  # trajectories
 SHORTEST = 1_000  # steps that even few trajectories are worth
+ROWS = 3  # blocks of a network for rows: more are slower, and no better
 JUDGED = 4096  # held-out samples that the loss is measured with
 EVERY = 30.0  # seconds between checkpoints, beside those at every look
 
@@ -123,7 +124,8 @@ class Run:
         # fresh trajectories cannot be learned by heart: no reason to stop early
         self.preset = preset.endless() if simulate else preset.within(self.learned)
         codec = _codec(data, self.apart.unseen, transforms)
-        self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
+        depth = min(self.preset.depth, ROWS) if isinstance(codec, TableCodec) else self.preset.depth
+        self.model = Surrogate.untrained(codec, seed, depth=depth)
         self.model.denoiser.to(device)
         self.fresh = simulate is not None
         if simulate is None:

@@ -18,6 +18,7 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Layout
+from constraints.followers import Follower
 from constraints.warps import Warp
 
 Samples = slice | Sequence[int] | np.ndarray
@@ -98,6 +99,10 @@ class Codec(ABC):
     def latent(self, x: Tensor) -> dict[str, Tensor]:
         """Signals in the coordinates that `warps` leads from, where a signal has one."""
         return self.decode(x)
+
+    def followers(self) -> Mapping[str, Follower]:
+        """Signals that follow from the words of another."""
+        return NONE
 
     def warps(self) -> Mapping[str, Warp]:
         """Signal -> the map from its latents to data units; none where they are the same."""

@@ -4,7 +4,7 @@ A column of numbers is one channel, a standard normal by `quantiles`; where valu
 second channel says whether one is there, by the same means, and that of a missing value is noise. A
 column of words has a channel for each category, the centred one-hot weights over a common scale: a
 denoised estimate of them is the vector of class probabilities. A column that never varies has no
-channel.
+channel, and neither has one that follows from the words of another.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from constraints import Signal
+from constraints.followers import Follower
 from surrogate.codecs.quantiles import Quantiles
 from surrogate.contents import ABSENT, days_of
 from surrogate.errors import ModelError
@@ -152,7 +153,10 @@ class Numbers(Column):
         return found
 
     def finish(self, x: np.ndarray) -> np.ndarray:
-        found = self.signals_of(x)
+        return self.restored(self.signals_of(x))
+
+    def restored(self, found: np.ndarray) -> np.ndarray:
+        """Numbers (n,) in the type of the data."""
         if self.kind == "date":
             return as_dates(found)
         return found.astype(np.int64) if self.kind == "integer" and self.known is None else found
@@ -241,7 +245,8 @@ class Words(Column):
 
     def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         words = as_words(values)
-        codes = pd.Index(self.categories).get_indexer(pd.Index(words))
+        places, found = pd.factorize(words)
+        codes = pd.Index(self.categories).get_indexer(pd.Index(found))[places]
         if (codes < 0).any():
             row = int((codes < 0).argmax())
             known = ", ".join(self.categories[:12])
@@ -265,7 +270,11 @@ class Words(Column):
         return codes
 
     def finish(self, x: np.ndarray) -> np.ndarray:
-        words = np.array(self.categories, dtype=object)[self.signals_of(x)]
+        return self.restored(self.signals_of(x))
+
+    def restored(self, codes: np.ndarray) -> np.ndarray:
+        """The words (n,) of these numbers."""
+        words = np.array(self.categories, dtype=object)[codes]
         if self.kind == "boolean":
             return from_booleans(words)
         return without(words, words)
@@ -286,9 +295,9 @@ def as_words(values: np.ndarray) -> np.ndarray:
     """Values (n,) as text, the missing ones as ABSENT."""
     if values.dtype.kind == "b":
         return np.where(values, "True", "False").astype(object)
-    absent = pd.isna(values)
-    words = pd.Series(values).astype(object).where(~absent, ABSENT).astype(str).to_numpy(object)
-    return np.asarray(words)
+    codes, found = pd.factorize(np.asarray(values, dtype=object))
+    words = np.array([*(str(each) for each in found), ABSENT], dtype=object)  # code -1 is the last
+    return np.asarray(words[codes])
 
 
 def from_booleans(words: np.ndarray) -> np.ndarray:
@@ -306,17 +315,83 @@ def without(values: np.ndarray, words: np.ndarray) -> np.ndarray:
     return found
 
 
+# --- what follows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Following(Column):
+    """A column that is a function of another one's words; x are the channels of that one.
+
+    `own` is what it would be alone, `values` (K,) its number, or that of its category, for each of
+    the leader's words.
+    """
+
+    own: Numbers | Words
+    leader: Words
+    values: tuple[float, ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.own.name
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self.own.kind
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self.own.attrs
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def signal(self) -> Signal:
+        return self.own.signal()
+
+    def follower(self) -> Follower:
+        """As formulas are told of it."""
+        return Follower(self.leader.name, self.leader.categories, self.values)
+
+    def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        return np.zeros((len(values), 0))
+
+    def decode(self, x: Tensor) -> Tensor:
+        weights, values = self.leader.latent(x), torch.tensor(self.values, dtype=torch.float64)
+        if isinstance(self.own, Numbers):
+            return weights @ values.to(x)
+        hot = torch.nn.functional.one_hot(values.long(), len(self.own.categories))
+        return weights @ hot.to(x)
+
+    def latent(self, x: Tensor) -> Tensor:
+        return self.decode(x)
+
+    def signals_of(self, x: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.array(self.values)[self.leader.signals_of(x)]
+        return found if isinstance(self.own, Numbers) else found.astype(np.int64)
+
+    def finish(self, x: np.ndarray) -> np.ndarray:
+        return self.own.restored(self.signals_of(x))
+
+    def within(self, x: Tensor) -> Tensor:
+        return x
+
+    def to_config(self) -> dict[str, Any]:
+        made = {"leader": self.leader.name, "values": list(self.values)}
+        return self.own.to_config() | {"follows": made}
+
+
 # --- any ------------------------------------------------------------------------------------------
 
 
-def fitted(name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]) -> Column:
+def fitted(name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]) -> Numbers | Words:
     """The column of these values."""
     made = Numbers if kind in NUMBERS else Words
     return made.fit(name, kind, values, attrs)
 
 
-def from_config(config: Mapping[str, Any]) -> Column:
-    """What `to_config` wrote; ModelError says what is wrong."""
+def from_config(config: Mapping[str, Any]) -> Numbers | Words:
+    """What `to_config` wrote of a column by itself; ModelError says what is wrong."""
     if not isinstance(config, Mapping) or not isinstance(config.get("name"), str):
         raise ModelError("in the codec, a column has no name")
     name, kind, attrs = config["name"], config.get("kind"), config.get("attrs")

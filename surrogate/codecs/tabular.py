@@ -17,10 +17,12 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import FormulaError, Layout
+from constraints.followers import Follower
 from constraints.warps import Warp
 from surrogate.codecs import columns
 from surrogate.codecs.codec import NONE, Codec, Samples
-from surrogate.codecs.columns import NUMBERS, WORDS, Column, Numbers
+from surrogate.codecs.columns import NUMBERS, WORDS, Column, Following, Numbers, Words
+from surrogate.codecs.following import following, restored
 from surrogate.codecs.variables import plain
 from surrogate.contents import LABELS
 from surrogate.errors import ModelError
@@ -40,12 +42,12 @@ class TableCodec(Codec):
         """Codec of a dataset over (sample,). Numbers are learned as the quantiles of `rows`; words
         are those of the whole table, for one that is not known cannot be encoded.
         """
-        found = []
+        found: list[Numbers | Words] = []
         for name, kind in kinds(data).items():
             values = np.asarray(data[name].values)
             some = values if rows is None or kind in WORDS else values[rows]
             found.append(columns.fitted(name, kind, some, plain(data[name].attrs)))
-        made = cls(tuple(found))
+        made = cls(following(data, found))
         if not made.shape[0]:
             raise ModelError("all rows are the same: there is nothing to learn from them")
         return made
@@ -66,7 +68,8 @@ class TableCodec(Codec):
 
     @property
     def learned(self) -> str:
-        return ", ".join(self.names)
+        led = [f"{c.name} from {c.leader.name}" for c in self.columns if isinstance(c, Following)]
+        return ", ".join(self.names) + (f" ({', '.join(led)})" if led else "")
 
     @cached_property
     def _layout(self) -> Layout:
@@ -81,12 +84,24 @@ class TableCodec(Codec):
     def warps(self) -> Mapping[str, Warp]:
         return {c.name: c.quantiles for c in self.columns if isinstance(c, Numbers)}
 
+    def followers(self) -> Mapping[str, Follower]:
+        return {c.name: c.follower() for c in self.columns if isinstance(c, Following)}
+
     def _parts(self) -> Iterator[tuple[Column, slice]]:
-        """Each column with its channels."""
-        at = 0
+        """Each column with the channels that it is read from."""
         for column in self.columns:
-            yield column, slice(at, at + column.size)
-            at += column.size
+            source = column.leader if isinstance(column, Following) else column
+            yield column, self._channels[source.name]
+
+    def _own(self) -> Iterator[tuple[Column, slice]]:
+        """Each column that has channels of its own, with them, in their order."""
+        return ((column, at) for column, at in self._parts() if column.size)
+
+    @cached_property
+    def _channels(self) -> dict[str, slice]:
+        ends = np.cumsum([column.size for column in self.columns]).tolist()
+        starts = [0, *ends[:-1]]
+        return {c.name: slice(a, b) for c, a, b in zip(self.columns, starts, ends, strict=True)}
 
     # --- there and back ---------------------------------------------------------------------------
 
@@ -102,7 +117,7 @@ class TableCodec(Codec):
         uniform = torch.rand((count, size), generator=generator, dtype=torch.float64).numpy()
         parts = [
             column.encode(np.asarray(rows[column.name].values), uniform[:, at])
-            for column, at in self._parts()
+            for column, at in self._own()
         ]
         return torch.from_numpy(np.concatenate(parts, 1)).to(dtype)
 
@@ -138,7 +153,7 @@ class TableCodec(Codec):
         return xr.Dataset(held, {"sample": np.arange(len(x))}, dict(attrs))
 
     def within(self, x: Tensor) -> Tensor:
-        return torch.cat([column.within(x[:, at]) for column, at in self._parts()], 1)
+        return torch.cat([column.within(x[:, at]) for column, at in self._own()], 1)
 
     # --- comparing and keeping --------------------------------------------------------------------
 
@@ -167,9 +182,12 @@ class TableCodec(Codec):
         listed = config.get("columns")
         if not isinstance(listed, list) or not listed:
             raise ModelError("in the codec, there are no columns")
-        made = cls(tuple(columns.from_config(each) for each in listed))
-        if len(set(made.names)) < len(made.names):
+        alone = [columns.from_config(each) for each in listed]
+        names = [column.name for column in alone]
+        if len(set(names)) < len(names):
             raise ModelError("in the codec, columns need names of their own")
+        follows = {each["name"]: each["follows"] for each in listed if "follows" in each}
+        made = cls(restored(alone, follows))
         made.layout()
         return made
 
@@ -180,10 +198,10 @@ def kinds(data: xr.Dataset) -> dict[str, str]:
         raise ModelError(f"a table is an xarray.Dataset here, not {type(data).__name__}")
     found = {}
     for key, array in data.data_vars.items():
-        if array.dims != ("sample",) or str(key) in LABELS:
-            continue
         own = array.attrs.get("kind")
-        found[str(key)] = own if own in (*NUMBERS, *WORDS) else _kind(array)
+        known = own in (*NUMBERS, *WORDS)  # a column may have the name of a label
+        if array.dims == ("sample",) and (known or str(key) not in LABELS):
+            found[str(key)] = str(own) if known else _kind(array)
     if not found:
         raise ModelError("the table has no columns over the dimension 'sample'")
     return found

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
@@ -136,11 +135,20 @@ def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
     data = scenario.model.codec.to_dataset(scenario.shaped(x).float())
     if scenario.instances == 1:
         return data
-    numbers = np.arange(1, scenario.instances + 1)
-    pairs = pd.MultiIndex.from_product([np.arange(len(x)), numbers], names=["sample", "instance"])
-    coords = xr.Coordinates.from_pandas_multiindex(pairs, "sample")
-    apart = data.drop_vars("sample").assign_coords(coords).unstack("sample")
-    return apart.transpose("sample", "instance", ...)
+    count = scenario.instances
+    rows = data.transpose("sample", ...)
+    apart = {
+        name: (
+            ("sample", "instance", *array.dims[1:]),
+            array.values.reshape(-1, count, *array.shape[1:]),
+            array.attrs,
+        )
+        for name, array in rows.data_vars.items()
+        if "sample" in array.dims
+    }
+    single = rows.drop_vars([*apart, "sample"], errors="ignore")
+    own = {"sample": np.arange(len(x)), "instance": np.arange(1, count + 1)}
+    return single.assign(apart).assign_coords(own)
 
 
 def _pilot(scenario: Scenario, seed: int) -> _Pilot:

@@ -21,6 +21,7 @@ from torch import Tensor
 from constraints import Formula, LogProbabilistic, Program, compile, instances_of
 from constraints.belief import Spread, Written
 from constraints.equations import Equations, split
+from constraints.followers import followed
 from constraints.warps import warped
 from surrogate.model import Surrogate
 
@@ -58,7 +59,8 @@ class Scenario:
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.gentle = LogProbabilistic(k=1.0)  # for rules, where they only guide
         self.size = self.instances * math.prod(model.shape)
-        believed = warped(self.program, model.codec.warps(), soft=not self.hard)
+        believed = followed(self.program, model.codec.followers(), soft=not self.hard)
+        believed = warped(believed, model.codec.warps(), soft=not self.hard)
         self.seen = believed.layout
         nothing = torch.zeros(0, self.seen.size, dtype=torch.float64)
         self._equations = Equations(nothing, nothing[:, 0], nothing[:, 0])

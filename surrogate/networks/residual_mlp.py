@@ -11,7 +11,7 @@ from surrogate.networks.embedding import Block, NoiseEmbedding, at_least_one
 
 def fitting_width(size: int) -> int:
     """A width for rows of so many numbers: some times as many, within reason."""
-    return min(1024, max(256, 32 * math.ceil(4 * size / 32)))
+    return min(1024, max(256, 32 * math.ceil(2 * size / 32)))
 
 
 class ResidualMLP(nn.Module):
