@@ -104,6 +104,8 @@ class Copying:
             return rows(count, seed + 50)
         return self.train.isel(sample=slice(count))
 
+    dataset = sample
+
 
 def rows(count: int, seed: int = 0) -> xr.Dataset:
     frame = wines(count, seed)
