@@ -186,7 +186,7 @@ def command(
         draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
     else:
         with console.bar(say, "sampling", samples) as advance:
-            draws = found.sample(
+            draws = found.dataset(
                 samples, seed, solver=solver, steps=asked["steps"], progress=advance
             )
     seconds = time.perf_counter() - start

@@ -2,7 +2,7 @@
 
 import surrogate as sg
 
-model = sg.fit(data, seed=0)            # data: xarray.Dataset over (sample, time)
+model = sg.fit(data, seed=0)            # xarray.Dataset over (sample, time), or a DataFrame
 model.save("model")
 draws = sg.load("model").sample(5_000, seed=1)     # or sg.pretrained("esirs")
 sg.evaluate(draws, against=data)

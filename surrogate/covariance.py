@@ -79,7 +79,7 @@ class Covariance:
         if times == 1:
             return self
         own, rest = self._split(self.values)
-        vectors = torch.kron(torch.eye(times).to(self.vectors), self.vectors)
+        vectors = torch.kron(torch.eye(times).to(self.vectors), self.vectors.contiguous())
         values = (own + rest).repeat(times)
         if self.vectors.shape[1] < self.size:
             values = torch.cat([values, rest])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
@@ -264,17 +265,27 @@ class _OnDevice:
 
 
 def fit(
-    data: xr.Dataset,
+    data: xr.Dataset | pd.DataFrame,
     seed: int = 0,
     preset_name: str = "default",
     *,
     iterations: int | None = None,
     transforms: Mapping[str, str] = NONE,
+    types: Mapping[str, str] = NONE,
+    missing: str = "model",
     progress: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Surrogate:
-    """A surrogate of trajectories, trained with a preset: "quick", "default" or "best".
+    """A surrogate of trajectories (a Dataset) or of rows (a DataFrame), trained with a preset:
+    "quick", "default" or "best".
 
-    `transforms`: variable -> "identity", "log", "logit(LOW, HIGH)"; others are chosen by the data.
+    `transforms`, of trajectories: variable -> "identity", "log", "logit(LOW, HIGH)"; others are
+    chosen by the data. `types` and `missing`, of rows: see `surrogate.understanding.understand`.
     """
     chosen = preset(preset_name, iterations)
+    if isinstance(data, pd.DataFrame):
+        from surrogate.understanding import understand
+
+        data = understand(data, types, missing).data
+    elif types:
+        raise ModelError("types are for tables of rows; a dataset says itself what it holds")
     return Run(data, seed, chosen, transforms=transforms).fit(progress)

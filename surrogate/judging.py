@@ -70,7 +70,7 @@ def judge(model: Surrogate, data: xr.Dataset, apart: Apart, seed: int) -> dict[s
     most = max(1000, COMPARED // math.prod(model.shape))
     rows = apart.judges[:: math.ceil(len(apart.judges) / most)]
     reference = data.isel(sample=rows).load()
-    samples = model.sample(len(rows), seed=seed)
+    samples = model.dataset(len(rows), seed=seed)
     if is_table(data):
         seen = np.setdiff1d(np.arange(data.sizes["sample"]), apart.unseen)
         learned = data.isel(sample=seen).load()

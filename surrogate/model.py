@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor, nn
@@ -146,12 +147,24 @@ class Surrogate:
 
     def sample(
         self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
-    ) -> xr.Dataset:
-        """Trajectories as the training data have them; settings as in `draw`.
+    ) -> Any:
+        """Samples as the training data have them: an xarray.Dataset of trajectories, a DataFrame
+        of rows; settings as in `draw`.
 
         With `where` they are those of a scenario, labelled; settings are then those of
         `surrogate.guidance.sampler.Settings`, and `attrs` carry how it went.
         """
+        made = self.dataset(samples, seed, where, **settings)
+        if isinstance(self.codec, TableCodec):
+            from surrogate.understanding import to_frame
+
+            return to_frame(made)
+        return made
+
+    def dataset(
+        self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
+    ) -> xr.Dataset:
+        """The same as an xarray.Dataset, rows too."""
         if where is not None:
             from surrogate.guidance import sampler  # which needs models itself
 
@@ -163,8 +176,11 @@ class Surrogate:
             surrogate_model=self.digest,
         )
 
-    def log_likelihood(self, data: xr.Dataset, seed: int = 0, levels: int = 60) -> np.ndarray:
-        """log p of each trajectory, per the probability-flow ODE, in normalised units: (N,)."""
+    def log_likelihood(
+        self, data: xr.Dataset | pd.DataFrame, seed: int = 0, levels: int = 60
+    ) -> np.ndarray:
+        """log p of each sample, per the probability-flow ODE, in normalised units: (N,)."""
+        data = self.codec.read(data) if isinstance(data, pd.DataFrame) else data
         self.codec.matches(data)
         levels = whole_number(levels, "levels", least=10, most=MOST_STEPS)
         seed = whole_number(seed, "seed")

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
@@ -20,6 +21,7 @@ from torch import Tensor
 from constraints import Layout
 from constraints.followers import Follower
 from constraints.warps import Warp
+from surrogate.errors import ModelError
 
 Samples = slice | Sequence[int] | np.ndarray
 NONE: Mapping[str, Any] = MappingProxyType({})
@@ -83,6 +85,13 @@ class Codec(ABC):
     @abstractmethod
     def to_config(self) -> dict[str, Any]:
         """All of it as JSON has it."""
+
+    def read(self, frame: pd.DataFrame) -> xr.Dataset:
+        """A DataFrame as a dataset that can be encoded."""
+        raise ModelError(
+            "a DataFrame of trajectories becomes a dataset with "
+            "surrogate.tables.trajectories_from_table"
+        )
 
     def signals_of(self, x: Tensor) -> dict[str, Tensor]:
         """Finished samples as formulas see them; words are the numbers of their categories."""

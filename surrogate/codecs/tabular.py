@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
@@ -170,6 +171,23 @@ class TableCodec(Codec):
                     f"{column.name} is a {found[column.name]} in the table, and a {column.kind} in "
                     "the model"
                 )
+
+    def read(self, frame: pd.DataFrame) -> xr.Dataset:
+        """A table with the columns of this codec as a dataset."""
+        missing = [name for name in self.names if name not in frame.columns]
+        if missing:
+            raise ModelError(f"the table lacks {', '.join(missing)}")
+        made = {}
+        for column in self.columns:
+            values = frame[column.name]
+            if column.kind in WORDS:
+                held = np.asarray(values.astype(object))
+            elif column.kind == "date":
+                held = np.asarray(pd.to_datetime(values), "datetime64[ns]")
+            else:
+                held = np.asarray(pd.to_numeric(values).astype("Float64").astype(float))
+            made[column.name] = ("sample", held, dict(column.attrs) | {"kind": column.kind})
+        return xr.Dataset(made)
 
     def to_config(self) -> dict[str, Any]:
         return {"kind": self.kind, "columns": [column.to_config() for column in self.columns]}
