@@ -29,7 +29,8 @@ HEAVY = 0.005  # share of the rows that makes an atom of a value among many
 FEWEST = 10  # rows with it
 KNOTS = 500  # linear pieces at most
 DIGITS = 12  # after the point, beyond which numbers are not looked at
-FARTHEST = 1e-7  # the least share beyond the ends
+FARTHEST, NEAREST = 1e-7, 0.1  # the least share beyond the ends, and the greatest
+SHORT = 1e-9  # of a linear piece, by which its last value is before the next one
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class Quantiles:
                 edges.append(edges[-1] + count)
                 start.append(float(low))
                 stop.append(float(high))
-        shares, beyond = np.array(edges) / total, max(0.5 / total, FARTHEST)
+        shares, beyond = np.array(edges) / total, min(max(0.5 / total, FARTHEST), NEAREST)
         return cls(shares, np.array(start), np.array(stop), _digits(known), beyond)
 
     # --- latents ----------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ class Quantiles:
         low, high = self.start[near], self.stop[near]
         wide = high > low
         inside = (np.clip(values, low, high) - low) / np.where(wide, high - low, 1.0)
-        share = np.where(wide, inside, uniform)
+        share = np.where(wide, np.minimum(inside, 1 - SHORT), uniform)
         p = self.edges[near] + share * (self.edges[near + 1] - self.edges[near])
         return self._latent(p)
 
@@ -222,7 +223,7 @@ class Quantiles:
             start = np.array(config["start"], np.float64)
             stop = np.array(config.get("stop", config["start"]), np.float64)
             digits, beyond = config["digits"], float(config["beyond"])
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise ModelError(f"in the codec, {name!r} has no quantiles: {problem}") from None
         sizes = start.ndim == 1 and start.shape == stop.shape and edges.shape == (len(start) + 1,)
         if not sizes or not len(start) or not all(np.isfinite(x).all() for x in (start, stop)):
@@ -277,7 +278,7 @@ def _digits(known: np.ndarray) -> int | None:
     some = known[:: max(1, len(known) // 20_000)]
     size = float(np.abs(some).max(initial=0.0))
     for digits in range(DIGITS + 1):
-        if size * 10.0**digits > 1e15:  # beyond what float64 tells apart
+        if digits and size * 10.0**digits > 1e15:  # beyond what float64 tells apart
             return None
         if (np.round(some, digits) == some).all():
             return digits
