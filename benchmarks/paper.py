@@ -1,7 +1,7 @@
 """The paper's experiments: ours, the paper's method and others on the same model, in one run.
 
     python benchmarks/paper.py [NAME ...] [--samples 5000] [--paper-samples N] [--threads 2]
-                               [--model FOLDER] [--seed 1] [--save]
+                               [--model FOLDER] [--data FOLDER] [--seed 1] [--save]
 
 Scassola et al. 2023, "Zero-shot conditioning of score-based diffusion models by neuro-symbolic
 constraints". Names are those of EXPERIMENTS; without any, all of them run. Each brings a table with
@@ -23,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import paper_esirs
+import paper_tables
 import paper_toy
 import report
 import torch
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Callable[[Bench], Found]] = {
     "esirs-bridge-80": partial(paper_esirs.experiment, paper_esirs.OTHER),
     "esirs-inequality": partial(paper_esirs.experiment, paper_esirs.INEQUALITY),
     "universal-guidance": paper_esirs.universal_guidance,
+    **paper_tables.EXPERIMENTS,
 }
 
 
@@ -70,7 +72,11 @@ def main() -> int:
         help="of the slow methods, whose CPU time is then scaled [as --samples]",
     )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--model", type=Path, help="a folder of an eSIRS model [the bundled one]")
+    parser.add_argument(
+        "--model", type=Path, help="a model's folder [eSIRS: the bundled one; tables: trained now]"
+    )
+    parser.add_argument("--data", type=Path, help="the folder of the tables [../shared/data]")
+    parser.add_argument("--rejection-steps", type=int, default=30, help="of draws from tables")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save", action="store_true", help=f"write results/{RESULTS.name}")
     options = parser.parse_args()

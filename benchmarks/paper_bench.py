@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -156,7 +156,7 @@ def share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.1f} %"
 
 
-def head(names: str) -> list[str]:
+def head(names: Iterable[str]) -> list[str]:
     found = ["method", "samples"]
     for name in names:
         found += [f"D({name}) median / mean / max", "floor"]

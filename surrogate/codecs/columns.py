@@ -3,8 +3,9 @@
 A column of numbers is one channel, a standard normal by `quantiles`; where values may be missing, a
 second channel says whether one is there, by the same means, and that of a missing value is noise. A
 column of words has a channel for each category, the centred one-hot weights over a common scale: a
-denoised estimate of them is the vector of class probabilities. A column that never varies has no
-channel, and neither has one that follows from the words of another.
+denoised estimate of them is the vector of class probabilities. Many words share fewer channels: each
+has a code, a random direction, and its weight is how far the channels point that way. A column that
+never varies has no channel, and neither has one that follows from the words of another.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from surrogate.errors import ModelError
 NUMBERS = ("number", "integer", "date")
 WORDS = ("category", "boolean")
 MOST_WORDS = 2_000  # categories of one column
+HOT = 64  # categories that have a channel each; codes of more have so many
 
 
 class Column(ABC):
@@ -229,7 +231,27 @@ class Words(Column):
 
     @property
     def size(self) -> int:
-        return len(self.categories) if len(self.categories) > 1 else 0
+        return min(len(self.categories), HOT) if len(self.categories) > 1 else 0
+
+    @property
+    def hot(self) -> bool:
+        """Whether each category has its own channel."""
+        return self.size == len(self.categories)
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """The code of each category (K, size), of length one; the same for as many categories."""
+        if self.hot:
+            return np.eye(self.size)
+        made = np.random.default_rng(len(self.categories)).normal(size=(len(self.shares), HOT))
+        found: np.ndarray = made / np.linalg.norm(made, axis=1, keepdims=True)
+        return found
+
+    @cached_property
+    def centre(self) -> np.ndarray:
+        """The mean code, (size,)."""
+        found: np.ndarray = np.array(self.shares) @ self.codes
+        return found
 
     def signal(self) -> Signal:
         return Signal(self.name, "category", (len(self.categories),), categories=self.categories)
@@ -237,11 +259,11 @@ class Words(Column):
     @cached_property
     def scale(self) -> float:
         """Such that all channels together have a variance of two, as two categories do."""
-        return math.sqrt((1 - sum(share**2 for share in self.shares)) / 2)
+        return math.sqrt((1 - float(self.centre @ self.centre)) / 2)
 
     @cached_property
-    def _shares(self) -> Tensor:
-        return torch.tensor(self.shares, dtype=torch.float64)
+    def _tensors(self) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(self.codes.T.copy()), torch.from_numpy(self.centre)
 
     def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         words = as_words(values)
@@ -253,14 +275,15 @@ class Words(Column):
             raise ModelError(f"{self.name} is {words[row]!r} in row {row}; known are {known}")
         if not self.size:
             return np.zeros((len(values), 0))
-        hot: np.ndarray = np.eye(len(self.categories))[codes]
-        made: np.ndarray = (hot - np.array(self.shares)) / self.scale
+        made: np.ndarray = (self.codes[codes] - self.centre) / self.scale
         return made
 
     def latent(self, x: Tensor) -> Tensor:
         if not self.size:
             return x.new_ones(len(x), 1)
-        return self._shares.to(x) + self.scale * x
+        codes, centre = (each.to(x) for each in self._tensors)
+        mixed = centre + self.scale * x
+        return mixed if self.hot else mixed @ codes
 
     def decode(self, x: Tensor) -> Tensor:
         return self.latent(x)
@@ -280,11 +303,11 @@ class Words(Column):
         return without(words, words)
 
     def within(self, x: Tensor) -> Tensor:
-        if not self.size:
+        if not self.size or not self.hot:  # what lies between many codes is not worth its search
             return x
         weights = self.latent(x).clamp(0, 1)
         weights = weights / weights.sum(1, keepdim=True).clamp_min(1e-6)
-        return (weights - self._shares.to(x)) / self.scale
+        return (weights - self._tensors[1].to(x)) / self.scale
 
     def to_config(self) -> dict[str, Any]:
         made = {"categories": list(self.categories), "shares": list(self.shares)}
