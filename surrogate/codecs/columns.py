@@ -1,11 +1,12 @@
 """Columns of a table, each a few channels of the tensor.
 
-A column of numbers is one channel, a standard normal by `quantiles`; where values may be missing, a
-second channel says whether one is there, by the same means, and that of a missing value is noise. A
-column of words has a channel for each category, the centred one-hot weights over a common scale: a
-denoised estimate of them is the vector of class probabilities. Many words share fewer channels: each
-has a code, a random direction, and its weight is how far the channels point that way. A column that
-never varies has no channel, and neither has one that follows from the words of another.
+A column of numbers is one channel, a standard normal by `quantiles`; where values may be missing,
+a second channel says whether one is there, by the same means, and that of a missing value is
+noise. A column of words has a channel for each category, the centred one-hot weights over a common
+scale: a denoised estimate of them is the vector of class probabilities. Many words share fewer
+channels: each has a code, a random direction, and its weight is how far the channels point that
+way. A column that never varies has no channel, and neither has one that follows from the words of
+another.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class Numbers(Column):
         found = self.quantiles.finish(x[:, 0] if self.varies else np.zeros(len(x)))
         if self.known is not None:
             found = np.where(self.known.finish(x[:, -1]) > 0.5, found, np.nan)
-        return found
+        return days_of(as_dates(found)) if self.kind == "date" else found  # to the second
 
     def finish(self, x: np.ndarray) -> np.ndarray:
         return self.restored(self.signals_of(x))

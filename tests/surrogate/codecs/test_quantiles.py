@@ -377,6 +377,7 @@ def test_what_are_no_quantiles(change: dict[str, Any]) -> None:
 def test_what_lacks_a_part(key: str) -> None:
     with pytest.raises(ModelError, match="'x' has no quantiles"):
         Quantiles.from_config({k: v for k, v in GOOD.items() if k != key}, "x")
+    odd: Any
     for odd in ([], "x", 3, None):
         with pytest.raises(ModelError, match="'x' has no quantiles"):
-            Quantiles.from_config(odd, "x")  # type: ignore[arg-type]
+            Quantiles.from_config(odd, "x")
