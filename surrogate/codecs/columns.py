@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -371,7 +371,11 @@ class Following(Column):
         return 0
 
     def signal(self) -> Signal:
-        return self.own.signal()
+        own = self.own.signal()
+        if isinstance(self.own, Words):
+            return own
+        low, high = min(self.values), max(self.values)  # of all words, learned from or not
+        return replace(own, low=low, high=high, span=high - low)
 
     def follower(self) -> Follower:
         """As formulas are told of it."""

@@ -6,6 +6,7 @@ person would take for data. So it is found out, and kept exactly.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from surrogate.errors import ModelError
 
 EACH = 20  # rows for each word of a leader at least, on average: fewer lead to anything
 GLANCE = 2_000  # rows that rule out most pairs
+LARGEST = sys.float_info.max
 
 
 def following(data: xr.Dataset, columns: Sequence[Numbers | Words]) -> tuple[Column, ...]:
@@ -59,7 +61,7 @@ def restored(columns: Sequence[Numbers | Words], follows: Mapping[str, Any]) -> 
 def _fits(column: Numbers | Words, leader: Words, values: Any) -> bool:
     if not isinstance(values, list) or len(values) != len(leader.categories):
         return False
-    if not all(type(value) in (int, float) and np.isfinite(value) for value in values):
+    if not all(type(value) in (int, float) and abs(value) < LARGEST for value in values):
         return False
     return isinstance(column, Numbers) or all(
         value in range(len(column.categories)) for value in values

@@ -46,7 +46,7 @@ class TableCodec(Codec):
         found: list[Numbers | Words] = []
         for name, kind in kinds(data).items():
             values = np.asarray(data[name].values)
-            some = values if rows is None or kind in WORDS else values[rows]
+            some = values if rows is None or kind in WORDS else _learned(values, rows)
             found.append(columns.fitted(name, kind, some, plain(data[name].attrs)))
         made = cls(following(data, found))
         if not made.shape[0]:
@@ -150,7 +150,10 @@ class TableCodec(Codec):
     def to_dataset(self, x: Tensor, attrs: Mapping[str, Any] = NONE) -> xr.Dataset:
         made = self.finish(x)
         about = {column.name: dict(column.attrs) for column in self.columns}
-        held = {name: ("sample", values, about[name]) for name, values in made.items()}
+        held = {  # else None becomes NaN
+            name: xr.Variable("sample", values, about[name], fastpath=True)
+            for name, values in made.items()
+        }
         return xr.Dataset(held, {"sample": np.arange(len(x))}, dict(attrs))
 
     def within(self, x: Tensor) -> Tensor:
@@ -179,13 +182,10 @@ class TableCodec(Codec):
             raise ModelError(f"the table lacks {', '.join(missing)}")
         made = {}
         for column in self.columns:
-            values = frame[column.name]
-            if column.kind in WORDS:
-                held = np.asarray(values.astype(object))
-            elif column.kind == "date":
-                held = np.asarray(pd.to_datetime(values), "datetime64[ns]")
-            else:
-                held = np.asarray(pd.to_numeric(values).astype("Float64").astype(float))
+            try:
+                held = _read(frame[column.name], column.kind)
+            except (TypeError, ValueError) as problem:
+                raise ModelError(f"{column.name} is no {column.kind}: {problem}") from None
             made[column.name] = ("sample", held, dict(column.attrs) | {"kind": column.kind})
         return xr.Dataset(made)
 
@@ -208,6 +208,21 @@ class TableCodec(Codec):
         made = cls(restored(alone, follows))
         made.layout()
         return made
+
+
+def _learned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The values of some rows; all, if only by the others it is known that some are missing."""
+    gaps = pd.isna(values)
+    own = gaps[rows]
+    return values if gaps.any() and (own.all() or not own.any()) else values[rows]
+
+
+def _read(values: pd.Series[Any], kind: str) -> np.ndarray:
+    if kind in WORDS:
+        return np.asarray(values.astype(object))
+    if kind == "date":
+        return np.asarray(pd.to_datetime(values), "datetime64[ns]")
+    return np.asarray(pd.to_numeric(values).astype("Float64").astype(float))
 
 
 def kinds(data: xr.Dataset) -> dict[str, str]:
