@@ -15,10 +15,10 @@ from simulators.errors import ImpossibleError, InputError, SimulationError, unkn
 COMMANDS = {
     "models": "list the built-in models",
     "simulate": "simulate a model and write its trajectories",
-    "train": "learn a surrogate of trajectories",
-    "sample": "draw trajectories from a surrogate",
-    "plot": "draw trajectories as a fan chart",
-    "report": "one page about trajectories: pictures, distances, provenance",
+    "train": "learn a surrogate of trajectories or of a table",
+    "sample": "draw trajectories or rows from a surrogate",
+    "plot": "draw trajectories as a fan chart, a table column by column",
+    "report": "one page about samples: pictures, distances, provenance",
     "check": "judge a dataset by rules and explain the verdicts",
     "evaluate": "measure how far samples are from reference data",
     "reference": "the true answer to a scenario, by exact draws or simulation",
@@ -100,8 +100,9 @@ def _code(problem: Exception) -> int | None:
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="First steps: surrogate simulate esirs, then surrogate plot trajectories.nc",
+    epilog="First steps: surrogate simulate esirs, then surrogate plot trajectories.nc; with a "
+    "table: surrogate train mine.csv",
 )
 @click.version_option(version("surrogate-toolkit"), prog_name="surrogate")
 def main() -> None:
-    """Simulate stochastic systems and ask for the scenarios you need."""
+    """Simulate stochastic systems, learn them or tables, and ask for the scenarios you need."""

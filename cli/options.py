@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PAIR = re.compile(r"\s*([^\W\d]\w*)\s*=\s*([^=]+?)\s*")
 
 samples = click.option(
-    "--samples", "-n", type=int, default=10_000, show_default=True, help="How many trajectories."
+    "--samples", "-n", type=int, default=10_000, show_default=True, help="How many to draw."
 )
 seed = click.option(
     "--seed", type=int, default=0, show_default=True, help="Same seed, same result."
@@ -36,7 +36,8 @@ where = click.option(
     "--where",
     multiple=True,
     metavar="RULE",
-    help='A rule, "forall t: I(t) <= 20", or @file with a rule a line; repeatable.',
+    help='A rule, "forall t: I(t) <= 20" or "alcohol >= 12 and colour = red", or @file with a rule '
+    "a line; repeatable.",
 )
 bridge = click.option(
     "--bridge",

@@ -119,7 +119,7 @@ YEAR = 31_557_600  # seconds
     type=click.Choice(["ode", "heun", "sde", "predictor-corrector"]),
     default="ode",
     show_default=True,
-    help="Without a scenario: how noise becomes a trajectory; few steps, or many as in the paper.",
+    help="Without a scenario: how noise becomes a sample; few steps, or many as in the paper.",
 )
 @click.option(
     "--steps", type=int, help="Noise levels on the way.  [default: 40; 1000 as in the paper]"
