@@ -72,6 +72,28 @@ def test_fewer_samples_than_directions() -> None:
     assert math.isfinite(float(low.values.sum()))
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("whole", [1024, 10])
+def test_independent_samples_one_after_the_other(times: int, whole: int) -> None:
+    """Block by block, and so are functions of it, of low rank or not."""
+    single = Covariance.of(factors(300), rank=RANK, whole=whole)
+    found = single.repeated(times)
+    assert found.size == times * SIZE
+    assert (found.vectors.shape[1] == found.size) == (single.vectors.shape[1] == SIZE)
+    eye = torch.eye(times, dtype=torch.float64)
+    torch.testing.assert_close(
+        found.matrix(found.values), torch.kron(eye, single.matrix(single.values))
+    )
+    x = torch.randn(4, times * SIZE, generator=generator(5), dtype=torch.float64)
+    level = torch.tensor(0.7)
+    one = single.apply(single.posterior(level), x.reshape(-1, SIZE)).reshape(x.shape)
+    torch.testing.assert_close(found.apply(found.posterior(level), x), one)
+    white = Covariance.white(3).repeated(times)
+    torch.testing.assert_close(
+        white.matrix(white.values), torch.eye(3 * times, dtype=torch.float64)
+    )
+
+
 @pytest.mark.parametrize("size", [1, 2, 30])
 def test_white(size: int) -> None:
     white = Covariance.white(size)

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import surrogate as sg
 from simulators import models, simulate
 from surrogate import store
 from surrogate.fitting import Preset, Run
 from surrogate.training import Settings
+from surrogate.understanding import understand
 
 TINY = Preset(Settings(steps=1, batch=8, warm_up=0, check_every=1), depth=1)
 ODD = (None, "x", -1, 1e30, [], {}, 10**9, 2**70, True, 0.5)
@@ -40,6 +43,37 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def model(saved: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A model of rows: numbers with gaps, whole ones, dates, words, and what follows from them."""
+    random = np.random.default_rng(0)
+    town = random.choice(["a", "b"], 60)
+    frame = pd.DataFrame(
+        {
+            "x": np.where(random.uniform(size=60) < 0.2, np.nan, random.normal(size=60)),
+            "n": random.integers(0, 4, 60),
+            "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(60) % 9, unit="D"),
+            "town": town,
+            "land": np.where(town == "a", "here", "there"),
+        }
+    )
+    folder = tmp_path / "table"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surrogate.fitting.judge", lambda *words: None)
+        Run(understand(frame).data, 1, TINY).fit().save(folder)
+    return folder
+
+
+def at(node: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        node = node[key]
+    return node
+
+
+def every(config: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    return list(enumerate(config["codec"]["columns"]))
 
 
 def resealed(config: dict[str, Any]) -> str:
@@ -83,6 +117,31 @@ def test_every_change_to_the_description(model: Path) -> None:
     config.write_text(json.dumps(good | {"about": {"seed": 3}}))
     with pytest.raises(sg.ModelError, match="was changed after it was written"):
         sg.load(model)
+
+
+def test_every_change_to_the_description_of_a_table(table: Path) -> None:
+    config = table / "config.json"
+    good = json.loads(config.read_text())
+    good["about"] = {}
+    columns = {each["name"]: ("codec", "columns", i) for i, each in every(good)}
+    found = tried = 0
+    for path in [path for start in columns.values() for path in places(at(good, start), start)]:
+        for value in (None, "x", -1, 1e30, [], {}, 10**400, True, KeyError):
+            bad = copy.deepcopy(good)
+            node = at(bad, path[:-1])
+            node[path[-1]] = value
+            if value is KeyError:
+                del node[path[-1]]
+            config.write_text(resealed(bad))
+            tried += 1
+            try:
+                model = sg.load(table)
+                model.codec.to_dataset(torch.zeros(2, *model.shape))
+            except sg.ModelError:
+                found += 1
+    assert found > 0.7 * tried
+    config.write_text(resealed(good))
+    sg.load(table)
 
 
 @pytest.mark.parametrize("width", [10**9, 10**18, -1, 0, 1.5, "64", True, [64]])

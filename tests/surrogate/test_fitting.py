@@ -18,6 +18,8 @@ from surrogate.errors import ModelError, TrainingError
 from surrogate.fitting import Preset, Run
 from surrogate.judging import set_apart
 from surrogate.training import Settings, State, Trainer
+from surrogate.understanding import understand
+from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=12, batch=32, warm_up=2, check_every=5), depth=1)
 RUN = {"seed": 1}
@@ -130,6 +132,68 @@ def test_numbers_whose_variance_is_none(data: xr.Dataset, unit: float) -> None:
     odd = data.drop_attrs(deep=False).astype(float) * unit
     with pytest.raises(ModelError, match="another unit"):
         Run(odd, 0, TINY)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "judge", lambda *words: None)
+
+
+def test_a_table_is_fitted_the_same_every_time(unjudged: None, tmp_path: Path) -> None:
+    frame = wines(200)
+    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
+        fitting.fit(frame, seed, "quick", iterations=4).save(tmp_path / name)
+    content = {
+        each.name: [(each / file).read_bytes() for file in ("config.json", "weights.safetensors")]
+        for each in tmp_path.iterdir()
+    }
+    assert content["one"] == content["two"]
+    assert content["one"] != content["other"]
+
+
+def test_a_run_of_rows_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    rows = understand(wines(200)).data
+    whole = Run(rows, 4, TINY)
+    whole.train()
+    steps: list[int] = []
+    first = Run(rows, 4, TINY, checkpoints=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        first.train(lambda trainer: steps.append(trainer.step), lambda: steps[-1] == 7)
+    again = Run(rows, 4, TINY, checkpoints=tmp_path)
+    assert again.trainer.step == 7
+    again.train()
+    assert same(whole, again)
+    other = understand(wines(200, seed=1)).data
+    with pytest.raises(ModelError, match="another run"):
+        Run(other, 4, TINY, checkpoints=tmp_path)
+
+
+def test_what_is_said_of_a_table_and_what_is_not(unjudged: None) -> None:
+    frame = wines(120)
+    model = fitting.fit(frame, iterations=1, types={"quality": "category", "sugar": "ignore"})
+    assert {c.name: c.kind for c in model.codec.columns}["quality"] == "category"  # type: ignore[attr-defined]
+    assert "sugar" not in model.codec.learned
+    complete = fitting.fit(frame, iterations=1, missing="drop")
+    assert not any(signal.optional for signal in complete.codec.layout().signals)
+    assert model.kind == "table"
+    with pytest.raises(ModelError, match="too few"):
+        fitting.fit(frame.head(20))
+    with pytest.raises(ModelError, match="no transform of 'sugar' to choose"):
+        fitting.fit(frame, transforms={"sugar": "log"})
+    with pytest.raises(ModelError, match="types are for tables"):
+        fitting.fit(understand(frame).data, types={"sugar": "ignore"})
+
+
+def test_gaps_that_only_judges_have(unjudged: None) -> None:
+    """A tenth of the rows is set aside, and may hold the only missing value."""
+    frame = wines(100).drop(columns="density")
+    row = int(set_apart(understand(frame).data, 0).judges[2])
+    frame.loc[row, "sugar"] = np.nan
+    model = fitting.fit(frame, iterations=1)
+    assert model.codec.layout().find("sugar").optional  # type: ignore[union-attr]
 
 
 # --- checkpoints ----------------------------------------------------------------------------------

@@ -6,17 +6,22 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import xarray as xr
 
 import surrogate as sg
+from constraints import parse
 from simulators import models, simulate
 from surrogate import store
 from surrogate.fitting import Preset, Run, preset
+from surrogate.guidance import sampler
 from surrogate.model import Surrogate
 from surrogate.sources import Blocks, from_dataset
 from surrogate.training import Settings
+from surrogate.understanding import understand
+from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=40, batch=64, warm_up=5, check_every=20), depth=1)
 
@@ -70,6 +75,59 @@ def test_a_saved_model_draws_the_same(model: Surrogate, tmp_path: Path) -> None:
     assert again.about["card"]["variables"][0]["name"] == "S"
     again.save(tmp_path / "model")  # in place of itself
     assert torch.equal(sg.load(tmp_path / "model").draw(2, steps=4), model.draw(2, steps=4))
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    frame = wines(300)
+    frame["land"] = frame["place"].map({"hill": "north", "plain": "south"})
+    frame["year"] = pd.to_datetime("2001-02-03") + pd.to_timedelta(np.arange(300) % 50, unit="D")
+    return frame
+
+
+@pytest.fixture(scope="module")
+def tabular(rows: pd.DataFrame) -> Surrogate:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surrogate.fitting.judge", lambda *words: None)
+        return Run(understand(rows).data, 1, TINY.with_steps(6)).fit()
+
+
+def test_rows_look_like_the_data(tabular: Surrogate, rows: pd.DataFrame) -> None:
+    draws = tabular.sample(60, seed=2, steps=4)
+    assert isinstance(draws, pd.DataFrame)
+    assert list(draws.columns) == list(rows.columns)
+    assert draws["quality"].dtype == np.int64
+    assert draws["old"].dtype == bool
+    assert draws["year"].dtype.kind == "M"
+    assert (draws["land"] == draws["place"].map({"hill": "north", "plain": "south"})).all()
+    for name in ("alcohol", "sugar", "quality"):
+        assert draws[name].between(rows[name].min(), rows[name].max()).all()
+    assert draws.attrs["surrogate_seed"] == 2
+    assert np.isfinite(tabular.log_likelihood(rows.head(4), levels=10)).all()
+    with pytest.raises(sg.ModelError, match="the table lacks sugar"):
+        tabular.log_likelihood(rows.drop(columns="sugar"))
+    with pytest.raises(sg.ModelError, match="colour is 'blue' in row 1"):
+        tabular.log_likelihood(rows.head(3).assign(colour=["red", "blue", "red"]))
+
+
+def test_a_saved_table_model_draws_the_same(
+    tabular: Surrogate, rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "PILOT", 100)
+    tabular.save(tmp_path / "model")
+    again = sg.load(tmp_path / "model")
+    assert again.kind == "table"
+    assert again.codec.to_config() == tabular.codec.to_config()
+    pd.testing.assert_frame_equal(again.sample(30, steps=4), tabular.sample(30, steps=4))
+    asked = {"where": parse("quality >= 6 and land = south"), "method": "rejection", "steps": 4}
+    first, second = (model.sample(10, seed=3, **asked) for model in (tabular, again))
+    pd.testing.assert_frame_equal(first, second)
+    assert first["satisfied"].all()
+    one, other = (model.log_likelihood(rows.head(3), levels=10) for model in (tabular, again))
+    assert (one == other).all()
+    again.save(tmp_path / "twice")
+    for name in ("config.json", "weights.safetensors"):
+        assert (tmp_path / "twice" / name).read_bytes() == (tmp_path / "model" / name).read_bytes()
 
 
 def test_folders_that_are_no_models(model: Surrogate, tmp_path: Path) -> None:
