@@ -32,7 +32,7 @@ from surrogate.understanding import to_frame, understand
 
 HERE = Path(__file__).parents[2] / "shared" / "data"
 DRAWS = 5  # sets of unconditional rows that are compared
-COLUMNS = ["columns"]
+COLUMNS = ["column"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ WINE = Case(
     '("fixed acidity" in [5,6] or "fixed acidity" in [8,9]) and alcohol >= 11 and '
     '("residual sugar" <= 5 implies "citric acid" >= 0.5)',
     Settings(method="guidance", hardness=30.0, schedule="snr", langevin=2000),
-    {"columns": "0.100 / – / 0.153", "floor": "0.05", "met": "86 %"},
+    {"column": "0.100 / – / 0.153", "floor": "0.05", "met": "86 %"},
     median=1.1,
     largest=1.3,
     correlation=0.025,
@@ -68,7 +68,7 @@ PAIRS = replace(
     name="wine-pairs",
     where="alcohol[1] > alcohol[2] + 1",
     paper=Settings(method="guidance", hardness=50.0, schedule="snr", langevin=4000),
-    known={"columns": "0.06 / 0.06 / 0.086", "met": "99 %"},
+    known={"column": "0.06 / 0.06 / 0.086", "met": "99 %"},
     correlation=None,
 )
 ADULT = Case(
@@ -76,7 +76,7 @@ ADULT = Case(
     "adult.csv.gz",
     'age >= 40 and (race != "White" or education = "Masters")',
     Settings(method="guidance", hardness=30.0, schedule="snr", langevin=10),
-    {"columns": "0.05 / – / 0.13", "met": "100 %"},
+    {"column": "0.05 / – / 0.13", "met": "100 %"},
     median=1.2,
     largest=1.6,
     fooled=0.70,
@@ -281,8 +281,8 @@ def conditional(
     row = Row(
         f"{name}: {settings.method}",
         cost,
-        {"columns": few.far(frame)},
-        {"columns": few.itself},
+        {"column": few.far(frame)},
+        {"column": few.itself},
         float(made.satisfied.mean()),
         log_p=found["log_probability"],
         particles=0 if slow else found["particles"],
@@ -295,14 +295,14 @@ def _as_row(reference: Reference, samples: int, ours: Row, columns: list[str]) -
     half = Cost(
         samples, reference.cost.evaluations, reference.cost.cpu / 2, reference.cost.wall / 2
     )
-    own = {"columns": reference.itself}
+    own = {"column": reference.itself}
     return cells(Row("rejection", half, own, own, 1.0, log_p=reference.log_p), ours)
 
 
 def _targets(
     case: Case, reference: Reference, ours: Row, theirs: Row, apart: float
 ) -> list[Target]:
-    far, itself = ours.distances["columns"], reference.itself
+    far, itself = ours.distances["column"], reference.itself
     assert ours.log_p is not None
     found = [
         Target("median D / that of rejection", _ratio(np.median, far, itself), case.median, True),
