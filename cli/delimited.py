@@ -24,6 +24,7 @@ NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CHUNK = 1 << 20  # bytes
 HEAD = 1 << 20  # characters that the delimiter is found in
 LINES = 100  # of them, at most
+HEAD_ROWS = 1_000  # that tell how numbers are written
 GZIP = b"\x1f\x8b"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 KNOWN = {b"PK\x03\x04": "a zip or Excel file", b"%PDF": "a PDF", b"PAR1": "a Parquet file"}
@@ -60,7 +61,51 @@ def read_table(place: Path, say: Say) -> pd.DataFrame:
             for name in spelled:
                 if not set(words[name].dropna().unique()) <= {"True", "False"}:
                     table[name] = words[name]
+        _keep_zeros(table, lambda **more: _again(place, encoding, {**settings, **more}))
     return table if delimiter == "," else _with_points(table, say)
+
+
+def _again(place: Path, encoding: str, settings: dict[str, Any]) -> pd.DataFrame:
+    """Some columns as the text that they are."""
+    import pandas as pd
+
+    with _text(place, encoding) as file:
+        table: pd.DataFrame = pd.read_csv(file, **settings, dtype=str)
+    return table
+
+
+def _keep_zeros(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> None:
+    """Put back the zeros of 00501: digits of one length of which some begin with 0 are words.
+
+    The first rows rule out nearly all columns; the others are read once more.
+    """
+    whole = [name for name in table.columns if _may_be_code(table[name])]
+    if not whole:
+        return
+    head = read(usecols=whole, nrows=HEAD_ROWS)
+    maybe = []
+    for name in whole:
+        lengths = set(head[name].dropna().str.strip().str.len())
+        length = lengths.pop() if len(lengths) == 1 else 0
+        least, most = (len(str(int(end))) for end in (table[name].min(), table[name].max()))
+        if length > 1 and least < length and most <= length:
+            maybe.append(name)
+    if maybe:
+        words = read(usecols=maybe)
+        for name in maybe:
+            found = words[name].dropna().str.strip().unique()
+            alike = len({len(word) for word in found}) == 1
+            if alike and all(word.isdecimal() for word in found):
+                table[name] = words[name].str.strip()
+
+
+def _may_be_code(column: pd.Series[Any]) -> bool:
+    if column.dtype.kind not in "iuf" or not column.notna().any() or not column.min() >= 0:
+        return False
+    if column.dtype.kind != "f":
+        return True
+    known = column[column.notna()]  # whole numbers with gaps are read as floats
+    return bool(((known % 1) == 0).all() and known.max() < 1e15)
 
 
 def _is_truth(column: pd.Series[Any]) -> bool:
@@ -249,7 +294,10 @@ def _header(place: Path, row: list[str]) -> list[str]:
             f"{str(place)!r} has no header: its first line holds numbers only ({shown}); put a "
             "line with the names of the columns above it"
         )
-    names = [cell or f"Unnamed: {at}" for at, cell in enumerate(cells)]
+    names: list[str] = []
+    for at, cell in enumerate(cells):  # an index that was saved twice, as pandas names it
+        name = cell or f"Unnamed: {at}"
+        names.append(f"{name}.{at}" if name.startswith("Unnamed: ") and name in names else name)
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         places = [str(at + 1) for at, each in enumerate(names) if each == name]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from surrogate import spellings
 from surrogate.errors import ModelError
 from surrogate.raw import (
+    Beyond,
     Dates,
     Numbers,
     Raw,
@@ -28,13 +30,14 @@ KINDS = ("number", "integer", "category", "boolean", "date", "ignore")
 MARKERS = frozenset(("", "?", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "."))
 NEARLY = 0.95  # of the values, that make a column of what they are
 EXACT = 2**53  # whole numbers up to here are exact in float64
+ROUNDED = "numbers beyond 2^53, rounded to 15 digits"
 YES = frozenset(("true", "yes", "t", "y", "1"))
 NO = frozenset(("false", "no", "f", "n", "0"))
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?")
 _ZONE = re.compile(r".*\d(Z|[+-]\d\d(:?\d\d)?)")
-_OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d\d|\d{4})|\d{4}[./]\d{1,2}[./]\d{1,2}")
-_COMMAS = re.compile(r"[-+]?\d+(,\d+)+(\.\d*)?")  # 1,234.5 or 0,5
+_OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}")
 _ZEROS = re.compile(r"0\d+")  # 00501: a name, no number
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,11 @@ def read(column: pd.Series[Any], kind: str | None = None) -> Read:
         return _boolean(name, raw)
     if isinstance(raw, Dates):
         return _date(name, raw)
-    return (_integer if _is_whole(raw.values) else _number)(name, raw)
+    if not _is_whole(raw.values):
+        return _number(name, raw)
+    if raw.values.dtype.kind == "i" and int(np.abs(raw.values).max()) > EXACT:
+        return replace(_number(name, raw), note=ROUNDED)
+    return _integer(name, raw)
 
 
 # --- what words mean ------------------------------------------------------------------------------
@@ -81,17 +88,75 @@ def _markers(words: Words) -> np.ndarray:
 def _understood(name: str, words: Words) -> Read:
     """Words that are all numbers or dates are these; where only most are, that is refused."""
     marks, dates = _markers(words), words.matching(_ISO)
-    numeric = ~np.isnan(_parsed(words)) & ~words.matching(_ZEROS).any()
+    zeros = bool(words.matching(_ZEROS).any())
+    numeric = ~np.isnan(_parsed(words)) & (not zeros)
     if numeric.any() and (numeric | marks).all():
-        made = _number(name, words)
-        return _integer(name, words) if _is_whole(made.values) else made
+        return _numeric(name, words)
     if dates.any() and (dates | marks).all():
-        return _date(name, words)
+        return _dated(name, words)
+    spelled = None if zeros else _respelled(words, spellings.numbers)
+    if spelled is not None and spelled.whole:
+        return _numeric(name, words)
+    numeric |= False if spelled is None else spelled.fits
+    spelled = _respelled(words, spellings.dates)
+    if spelled is not None and spelled.whole:
+        return _dated(name, words)
+    dates |= False if spelled is None else spelled.fits
     for chosen, what in ((numeric, "numbers"), (dates, "dates")):
         if chosen.any() and words.share(chosen | marks) >= NEARLY:
             raise _mixed(name, words, ~chosen & ~marks, what)
-    _refuse_other_spellings(name, words, numeric | marks)
-    return _category(name, words)
+    made = _category(name, words)
+    if words.share(words.matching(_OTHER_DATE) | marks) >= NEARLY:
+        return replace(made, note="dates in several spellings, taken as words")
+    plain = zeros and bool((words.matching(_DIGITS) | marks).all())
+    return replace(made, note="words, since some begin with 0") if plain else made
+
+
+def _numeric(name: str, words: Words) -> Read:
+    made = _number(name, words)
+    return _integer(name, words) if _is_whole(made.values) else made
+
+
+def _dated(name: str, words: Words) -> Read:
+    try:
+        return _date(name, words)
+    except Beyond:
+        note = "dates before 1678 or after 2261, taken as words"
+        return replace(_category(name, words), note=note)
+
+
+@dataclass(frozen=True)
+class _Respelled:
+    """Words in plain spelling; `fits` (K,): those that have one."""
+
+    words: Words
+    fits: np.ndarray
+    note: str
+    whole: bool
+
+
+def _respelled(
+    words: Words, rule: Callable[[Sequence[str]], spellings.Spelled | None]
+) -> _Respelled | None:
+    """The words by a rule of spelling, if there is one; markers are kept as they are."""
+    marks = _markers(words)
+    known = np.flatnonzero(~marks).tolist()
+    found = rule([words.words[code] for code in known])
+    if found is None:
+        return None
+    plain, fits = list(words.words), np.zeros(len(marks), bool)
+    for code, word in zip(known, found.plain, strict=True):
+        fits[code] = word is not None
+        plain[code] = plain[code] if word is None else word
+    if rule is not spellings.numbers:  # there is no 31st of February
+        fits[known] &= _stamps([plain[code] for code in known]).notna().to_numpy()
+    made = Words(words.codes, plain)
+    return _Respelled(made, fits, found.note, bool((fits | marks).all()))
+
+
+def _stamps(plain: Sequence[str | None]) -> pd.Series[Any]:
+    made = pd.Series(list(plain), dtype=object)
+    return pd.to_datetime(made, errors="coerce", format="ISO8601", utc=True)
 
 
 def _mixed(name: str, words: Words, odd: np.ndarray, what: str) -> ModelError:
@@ -105,37 +170,18 @@ def _mixed(name: str, words: Words, odd: np.ndarray, what: str) -> ModelError:
     )
 
 
-def _refuse_other_spellings(name: str, words: Words, others: np.ndarray) -> None:
-    """Numbers with commas and dates of other countries would be learned as words."""
-    commas, dates = words.matching(_COMMAS), words.matching(_OTHER_DATE)
-    if commas.any() and words.share(commas | others) >= NEARLY:
-        row, word = words.first(commas)
-        raise ModelError(
-            f"{name} is {word!r} in row {row}, a number with a comma; write numbers with a point "
-            f"and nothing else, or {as_category(name)}"
-        )
-    if dates.any() and words.share(dates | _markers(words)) >= NEARLY:
-        row, word = words.first(dates)
-        raise ModelError(
-            f"{name} is {word!r} in row {row}; dates are understood as 2020-01-31: rewrite them, "
-            f"{as_category(name)}, or {leave_out(name)}"
-        )
-
-
-def dates_in(column: pd.Series[Any]) -> np.ndarray | None:
-    """A column of text as dates (N,), if all that it holds are such."""
+def plain_in(column: pd.Series[Any]) -> np.ndarray | None:
+    """A column of text as dates or numbers (N,), if all that it holds are spelled as such."""
     if not pd.api.types.is_string_dtype(column.dtype):
         return None
     raw = raw_of(column)
     if not isinstance(raw, Words):
         return None
-    dates, marks = raw.matching(_ISO), _markers(raw)
-    if not dates.any() or not (dates | marks).all():
-        return None
     try:
-        return _dates_in(str(column.name), raw).values
+        made = _understood(str(column.name), raw)
     except ModelError:  # 2020-02-31: words like any others
         return None
+    return None if made.kind == "category" else made.values
 
 
 # --- as a kind ------------------------------------------------------------------------------------
@@ -159,7 +205,9 @@ def _number(name: str, raw: Raw) -> Read:
         raise ModelError(f'{name} cannot be a number: it holds dates (types={{"{name}": "date"}})')
     if isinstance(raw, Truths):
         raw = Numbers(np.where(raw.codes < 0, np.nan, raw.codes.astype(np.float64)))
+    spelled = ""
     if isinstance(raw, Words):
+        raw, spelled = _in_plain(raw, np.isnan(_parsed(raw)), spellings.numbers)
         numbers, marks = _parsed(raw), _markers(raw)
         odd = np.isnan(numbers) & ~marks
         if odd.any():
@@ -170,7 +218,18 @@ def _number(name: str, raw: Raw) -> Read:
             note = f"{said} is taken as missing, {int(raw.counts()[marks].sum()):,} times"
         raw = numbers_of(pd.Series(raw.spread(numbers, np.nan), name=name))
     values = raw.values.astype(np.float64)
-    return Read("number", values, np.isnan(values), _distinct(values), note)
+    said = "; ".join(part for part in (spelled, note) if part)
+    return Read("number", values, np.isnan(values), _distinct(values), said)
+
+
+def _in_plain(
+    words: Words, odd: np.ndarray, rule: Callable[[Sequence[str]], spellings.Spelled | None]
+) -> tuple[Words, str]:
+    """The words by a rule that all of them follow, where some are `odd` (K,), and its note."""
+    if not (odd & ~_markers(words)).any():
+        return words, ""
+    spelled = _respelled(words, rule)
+    return (words, "") if spelled is None or not spelled.whole else (spelled.words, spelled.note)
 
 
 def _integer(name: str, raw: Raw) -> Read:
@@ -229,6 +288,9 @@ def _boolean(name: str, raw: Raw) -> Read:
 
 
 def _date(name: str, raw: Raw) -> Read:
+    if isinstance(raw, Numbers) and _is_whole(raw.values):
+        days = _respelled(_in_words(raw), spellings.compact)
+        raw = days.words if days is not None and days.whole else raw
     if isinstance(raw, Words):
         raw = _dates_in(name, raw)
     if not isinstance(raw, Dates):
@@ -238,9 +300,10 @@ def _date(name: str, raw: Raw) -> Read:
 
 
 def _dates_in(name: str, words: Words) -> Dates:
+    words, spelled = _in_plain(words, ~words.matching(_ISO), spellings.dates)
+    words, _ = _in_plain(words, ~words.matching(_ISO), spellings.compact)
     marks = _markers(words)
-    plain = pd.Series(list(words.words), dtype=object).where(~marks, None)
-    made = pd.to_datetime(plain, errors="coerce", format="ISO8601", utc=True)
+    made = _stamps([None if mark else w for w, mark in zip(words.words, marks, strict=True)])
     odd = made.isna().to_numpy() & ~marks
     if odd.any():
         row, word = words.first(odd)
@@ -249,7 +312,7 @@ def _dates_in(name: str, words: Words) -> Dates:
     zoned = any(_ZONE.fullmatch(word[10:]) for word in words.words)
     codes = np.where(np.append(marks, True)[words.codes], -1, words.codes)
     rows = made.reindex(codes).reset_index(drop=True)
-    return bounded(name, rows, codes >= 0, "times in UTC" if zoned else "")
+    return bounded(name, rows, codes >= 0, "times in UTC" if zoned else spelled)
 
 
 def written(dates: np.ndarray) -> list[str]:

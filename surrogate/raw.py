@@ -21,6 +21,18 @@ from surrogate.errors import ModelError
 SCALARS = (str, bytes, int, float, np.generic, Decimal)
 
 
+class Unlearnable(ModelError):
+    """A column of a type that rows cannot have; `why` in a few words."""
+
+    def __init__(self, name: str, why: str, remedy: str) -> None:
+        super().__init__(f"{name} {why}; {remedy}")
+        self.why = why
+
+
+class Beyond(Unlearnable):
+    """Dates that most of them cannot be told in nanoseconds."""
+
+
 @dataclass(frozen=True)
 class Numbers:
     values: np.ndarray  # (N,) int64, or float64 with NaN
@@ -91,7 +103,8 @@ def raw_of(column: pd.Series[Any]) -> Raw:
         return Truths(column.astype("boolean").astype("Int8").fillna(-1).to_numpy(np.int8))
     if types.is_complex_dtype(kind) or types.is_timedelta64_dtype(kind):
         what = "durations" if types.is_timedelta64_dtype(kind) else "complex numbers"
-        raise ModelError(f"{name} holds {what}; make them plain numbers, or {leave_out(name)}")
+        remedy = f"make them plain numbers, or {leave_out(name)}"
+        raise Unlearnable(name, f"holds {what}", remedy)
     if types.is_numeric_dtype(kind):
         return numbers_of(column)
     if types.is_datetime64_any_dtype(kind):
@@ -100,9 +113,10 @@ def raw_of(column: pd.Series[Any]) -> Raw:
         return _objects(column)
     if types.is_string_dtype(kind):
         return words_of(*pd.factorize(column))
-    raise ModelError(
-        f"{name} holds values of the type {kind}; a column is numbers, words, truth values or "
-        f"dates: convert it, or {leave_out(name)}"
+    raise Unlearnable(
+        name,
+        f"holds values of the type {kind}",
+        f"a column is numbers, words, truth values or dates: convert it, or {leave_out(name)}",
     )
 
 
@@ -130,10 +144,11 @@ def _objects(column: pd.Series[Any]) -> Raw:
     odd = [each for each in found if not issubclass(each, SCALARS)]
     if odd:
         row = int(column.map(lambda value: isinstance(value, odd[0])).to_numpy().argmax())
-        raise ModelError(
-            f"{column.name} holds a {odd[0].__name__} in row {row}; a cell is one number, word, "
-            "truth value or date: give its parts columns of their own, or "
-            f"{leave_out(str(column.name))}"
+        raise Unlearnable(
+            str(column.name),
+            f"holds a {odd[0].__name__} in row {row}",
+            "a cell is one number, word, truth value or date: give its parts columns of their own, "
+            f"or {leave_out(str(column.name))}",
         )
     return words_of(*pd.factorize(column))
 
@@ -161,16 +176,19 @@ def _dates(column: pd.Series[Any]) -> Dates:
 
 
 def bounded(name: str, read: Any, known: np.ndarray, note: str) -> Dates:
-    """Dates (N,) in nanoseconds, if all that are known (N,) can be told so."""
+    """Dates (N,) in nanoseconds; of the `known` (N,), a few that lie too far away are missing."""
     made = pd.Series(read).dt.tz_localize(None)
     inside = (made >= pd.Timestamp("1678-01-01")) & (made < pd.Timestamp("2262-01-01"))
     beyond = known & ~inside.to_numpy()
     if beyond.any():
         row = int(beyond.argmax())
-        raise ModelError(
-            f"{name} is {str(made.iloc[row])[:19]} in row {row}; dates lie between 1678 and 2261: "
-            f"leave such ones empty, or {as_category(name)}"
-        )
+        first = str(made.iloc[row])[:10]
+        if beyond.sum() > known.sum() / 2:
+            remedy = f"dates lie between 1678 and 2261: {as_category(name)}"
+            raise Beyond(name, f"is {first} in row {row}", remedy)
+        made = made.mask(beyond)
+        said = f"{first} and the like are taken as missing, {int(beyond.sum()):,} times"
+        note = f"{note}; {said}" if note else said
     return Dates(made.to_numpy("datetime64[ns]"), note)
 
 

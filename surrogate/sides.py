@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from surrogate import spellings
 from surrogate.contents import LABELS, Data, judged, samples_of
 from surrogate.distances import Array
 from surrogate.errors import ModelError
@@ -242,7 +243,10 @@ def _dates(words: Any) -> Array | None:
     """Words as dates, if all of them are: (n,)."""
     codes, kinds = _distinct(words)
     if not all(DATE.fullmatch(word) for word in kinds):
-        return None
+        spelled = spellings.dates(kinds)
+        if spelled is None or not spelled.whole:
+            return None
+        kinds = [word for word in spelled.plain if word is not None]
     plain = pd.Series(kinds, dtype=object)
     stamps = pd.to_datetime(plain, errors="coerce", format="ISO8601", utc=True)
     if stamps.isna().any():
@@ -256,6 +260,9 @@ def _numbers(words: Any) -> Array | None:
     codes, kinds = _distinct(words)
     plain = [float(TRUTH.index(word)) if word in TRUTH else word for word in kinds]
     read = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
+    spelled = spellings.numbers(kinds) if np.isnan(read).any() else None
+    if spelled is not None and spelled.whole:
+        read = np.array([float(word) for word in spelled.plain if word is not None])
     return np.asarray(np.append(read, np.nan)[codes]) if np.isfinite(read).all() else None
 
 

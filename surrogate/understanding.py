@@ -7,6 +7,7 @@ what no model of rows can learn (identifiers, row numbers), and says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,15 +23,18 @@ from surrogate.contents import EACH, LABELS, judged
 from surrogate.errors import ModelError
 from surrogate.kinds import KINDS as KINDS
 from surrogate.kinds import Read
-from surrogate.raw import leave_out
+from surrogate.raw import Unlearnable
 
 MISSING = ("model", "refuse", "drop")
 FEWEST = 50  # rows
 IDENTIFIER = 0.9  # share of rows with a word of their own
 MOST_WORDS = 2_000  # that a category may have
-MANY = 50  # different words that an identifier has more of
+MANY = 20  # different words that an identifier has at least
+LONG = 40  # characters in a text, on average
+GLANCE = 5_000  # rows that tell whether words are texts
 TAKEN = ("sample", "instance", "rule")  # names of dimensions
-INDEXES = ("index", "unnamed: 0")
+_ID = re.compile(r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$")  # id, user_id, PassengerId
+UNNAMED = "Unnamed: "  # what pandas calls a column without a name
 SHOWN = 12  # names in a message
 NONE: Mapping[str, str] = MappingProxyType({})
 HEADINGS = {
@@ -100,22 +104,30 @@ def understand(
 
     `missing`: "model" values that are missing as such, "refuse" them, or "drop" their rows.
     """
-    table = _checked(frame, types, missing)
+    table, types, renamed = _checked(frame, types, missing)
     labels = [name for name in judged(table) if name not in types]
+    numbers = ("sample_", "instance_") if {"sample_", "instance_"} <= {*renamed} else ()
     found: dict[str, Read] = {}
     told: list[Column] = []
     for name in table.columns:
         kind = types.get(name)
         note = "as asked" if kind == "ignore" else "a verdict of surrogate" * (name in labels)
+        if kind is None and name in numbers:
+            note = "it tells which rows belong together"
         if not note:
-            read = kinds.read(table[name], kind)
-            note = _left_out(name, read, kind is not None)
+            try:
+                read = kinds.read(table[name], kind)
+                note = _left_out(name, read, kind is not None)
+            except Unlearnable as problem:
+                if kind is not None:
+                    raise
+                note = problem.why
         if note:
             told.append(Column(name, "ignore", int(table[name].isna().sum()), 0, note))
             continue
-        _check_name(name)
         found[name] = read
-        told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, read.note))
+        said = "; ".join(part for part in (renamed.get(name, ""), read.note) if part)
+        told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, said))
     if not found:
         why = listed([f"{each.name} ({each.note})" for each in told])
         raise ModelError(f"no column is left to learn from; left out: {why}")
@@ -126,8 +138,10 @@ def understand(
     return Understood(data, tuple(told), int((~keep).sum()))
 
 
-def _checked(frame: pd.DataFrame, types: Mapping[str, str], missing: str) -> pd.DataFrame:
-    """The table with text for names, if these are fit for it, and so are the other words."""
+def _checked(
+    frame: pd.DataFrame, types: Mapping[str, str], missing: str
+) -> tuple[pd.DataFrame, Mapping[str, str], Mapping[str, str]]:
+    """The table with names that can be written, `types` by them, and what is said of new ones."""
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty; give one with a header and rows")
     if missing not in MISSING:
@@ -138,9 +152,6 @@ def _checked(frame: pd.DataFrame, types: Mapping[str, str], missing: str) -> pd.
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()][0]
         raise ModelError(f"the table has two columns named {twice!r}; rename one of them")
-    for at, name in enumerate(table.columns):
-        if not name:
-            raise ModelError(f"column {at + 1} of the table has no name; give it one")
     for name, kind in types.items():
         if name not in table.columns:
             near = get_close_matches(name, table.columns, n=1)
@@ -151,18 +162,26 @@ def _checked(frame: pd.DataFrame, types: Mapping[str, str], missing: str) -> pd.
         if kind not in KINDS:
             raise ModelError(f"the type of {name} is {', '.join(KINDS)}, not {kind!r}")
     _enough(len(table))
-    return table
+    names = _writable(list(table.columns))
+    said = {
+        new: f"called {old!r} in the table, a name that cannot be used here"
+        for old, new in names.items()
+        if new != old
+    }
+    return table.rename(columns=names), {names[n]: kind for n, kind in types.items()}, said
 
 
-def _check_name(name: str) -> None:
-    """Refuse names that a dataset or a formula has no way to write."""
-    why = "is the name of a dimension" if name in TAKEN else ""
-    if '"' in name or not name.isprintable():
-        why = "holds a quotation mark or a character that does not print"
-    if why:
-        raise ModelError(
-            f"a column cannot be named {name!r} here, which {why}; rename it, or {leave_out(name)}"
-        )
+def _writable(names: Sequence[str]) -> dict[str, str]:
+    """Names that a dataset and a formula can write, by those that a table has."""
+    made: dict[str, str] = {}
+    for at, name in enumerate(names):
+        plain = "".join(each if each.isprintable() else " " for each in name.replace('"', "'"))
+        new = " ".join(plain.split()) if plain != name else name
+        new = new or f"{UNNAMED}{at}"
+        while new in TAKEN or (new != name and (new in names or new in made.values())):
+            new += "_"
+        made[name] = new
+    return made
 
 
 def _enough(rows: int, left: str = "") -> None:
@@ -182,21 +201,29 @@ def _left_out(name: str, read: Read, forced: bool) -> str:
         )
     if forced:
         return ""
-    if read.kind == "category" and read.distinct > max(MANY, IDENTIFIER * rows):
+    if read.kind == "category" and read.distinct > rows / 2 and _is_text(read):
+        return f"text: {read.distinct:,} different ones in {rows:,} rows"
+    if read.kind == "category" and read.distinct >= max(MANY, IDENTIFIER * rows):
         return f"an identifier: {read.distinct:,} different words in {rows:,} rows"
     if read.kind == "category" and read.distinct > MOST_WORDS:
-        return f"{read.distinct:,} different words, of which {MOST_WORDS:,} can be learned"
+        return f"{read.distinct:,} different words, and {MOST_WORDS:,} can be learned"
+    if read.note == kinds.ROUNDED and read.distinct >= IDENTIFIER * rows:
+        return f"an identifier: {read.distinct:,} different numbers of 16 digits or more"
     if read.kind == "integer" and not read.missing.any():
         counted = np.array_equal(read.values - read.values[0], np.arange(rows))
-        index = name.lower() in INDEXES and read.distinct == rows
-        if (counted and read.values[0] in (0, 1)) or index:
+        index = name.lower() == "index" or name.startswith(f"{UNNAMED}0")
+        if (counted and read.values[0] in (0, 1)) or (index and read.distinct == rows):
             return f"a row number: {', '.join(map(str, read.values[:3]))}, ..."
-    if name.startswith("Unnamed: "):
-        raise ModelError(
-            f"column {name.removeprefix('Unnamed: ')} of the table, counted from 0, has no name in "
-            f'the header; give it one, or leave it out (types={{"{name}": "ignore"}})'
-        )
-    return ""
+        if read.distinct == rows and _ID.search(name):
+            return f"an identifier: {rows:,} different numbers in {rows:,} rows"
+    return "it has no name in the header" if name.startswith(UNNAMED) else ""
+
+
+def _is_text(read: Read) -> bool:
+    """Whether words are sentences: long, and of several words."""
+    known = [str(word) for word in read.values[~read.missing][:GLANCE]]
+    long = sum(map(len, known)) > LONG * len(known)
+    return long and sum(word.count(" ") for word in known) >= 3 * len(known)
 
 
 def _kept(found: Mapping[str, Read], missing: str) -> np.ndarray:
@@ -289,9 +316,9 @@ def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def with_dates(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as it was read from text, with dates for what is written as such."""
-    found = {str(name): kinds.dates_in(frame[name]) for name in frame.columns}
-    return frame.assign(**{name: dates for name, dates in found.items() if dates is not None})
+    """A table as it was read from text, with dates and numbers for what is written as such."""
+    found = {str(name): kinds.plain_in(frame[name]) for name in frame.columns}
+    return frame.assign(**{name: plain for name, plain in found.items() if plain is not None})
 
 
 def gathered(frame: pd.DataFrame) -> xr.Dataset | None:

@@ -147,3 +147,20 @@ def test_broken_files(tmp_path: Path, content: bytes, says: str) -> None:
         read(tmp_path, content)
     assert says in str(problem.value)
     assert "a.csv" in str(problem.value)
+
+
+def test_zeros_in_front_are_kept(tmp_path: Path) -> None:
+    content = b"zip,n,late,gap,one,x\n"
+    for i in range(3000):
+        late = b"05" if i == 2500 else b"%d" % (10 + i % 80)
+        content += b"0%04d,%d,%s,%s,%d,0%d\n" % (i, i, late, b"007" if i % 2 else b"", i % 2, i)
+    table, _ = read(tmp_path, content)
+    assert table["zip"].iloc[7] == "00007"
+    assert table["late"].iloc[2500] == "05"
+    assert table["gap"].dropna().unique().tolist() == ["007"]
+    assert [table[name].dtype.kind for name in ("n", "one", "x")] == ["i"] * 3
+
+
+def test_an_index_saved_twice(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, b",Unnamed: 0,a\n0,0,1\n1,1,2\n")
+    assert list(table) == ["Unnamed: 0", "Unnamed: 0.1", "a"]

@@ -131,6 +131,16 @@ def test_times_with_zones_are_in_utc() -> None:
         (np.arange(1, N + 1), "a row number: 1, 2, 3, ..."),
         ([None] * N, "all values are missing"),
         ([""] * N, "all values are missing"),
+        (cycle([1, 2]), "holds a list in row 0"),
+        (cycle("a", {"b": 1}), "holds a dict in row 1"),
+        (pd.to_timedelta(cycle("1s")), "holds durations"),
+        (np.array(cycle(1j)), "holds complex numbers"),
+        (pd.period_range("2020-01", periods=N, freq="M"), "holds values of the type period[M]"),
+        (2**60 + 999 * np.arange(N), "an identifier: 60 different numbers of 16 digits or more"),
+        (
+            [f"a text of several words on the number {i % 40} of them" for i in range(N)],
+            "text: 40 different ones in 60 rows",
+        ),
     ],
 )
 def test_left_out(values: Any, note: str) -> None:
@@ -153,8 +163,9 @@ def test_an_index_that_was_saved() -> None:
     shuffled = RANDOM.permutation(N) + 5
     found = understand(pd.DataFrame({"Unnamed: 0": shuffled, "real": REAL}))
     assert found.columns[0].note.startswith("a row number")
-    with pytest.raises(ModelError, match="has no name in the header"):
-        understand(pd.DataFrame({"real": REAL, "Unnamed: 1": REAL}))
+    frame = pd.DataFrame({"real": REAL, "Unnamed: 1": REAL})
+    assert understand(frame).columns[1].note == "it has no name in the header"
+    assert "Unnamed: 1" in understand(frame, {"Unnamed: 1": "number"}).data
 
 
 def test_verdicts_are_not_learned() -> None:
@@ -231,15 +242,9 @@ def test_impossible_kinds(values: Any, kind: str, says: str) -> None:
         ),
         (cycle(1.0, np.inf), "x is infinite in 30 of 60 rows, first in row 1"),
         (cycle("1", "inf"), "x is infinite in 30 of 60 rows"),
-        (cycle(1, 2**60), "whole numbers are exact up to 2^53"),
-        (cycle("1,234", "5"), "'1,234' in row 0, a number with a comma"),
-        (cycle("31/01/2020", "1.2.2020"), "dates are understood as 2020-01-31"),
-        (cycle("2020-01-31", "9999-12-31"), "x is 9999-12-31 00:00:00 in row 1; dates lie between"),
-        (cycle([1, 2]), "x holds a list in row 0; a cell is one number, word, truth value or date"),
-        (cycle("a", {"b": 1}), "x holds a dict in row 1"),
-        (pd.to_timedelta(cycle("1s")), "x holds durations; make them plain numbers"),
-        (np.array(cycle(1j)), "x holds complex numbers"),
-        (pd.period_range("2020-01", periods=N, freq="M"), "values of the type period[M]"),
+        (["31/01/2020"] * 59 + ["soon"], "x holds dates but for 1 of 60 values: 'soon' in row 59"),
+        (["31/01/2020"] * 59 + ["31/02/2020"], "but for 1 of 60 values: '31/02/2020' in row 59"),
+        (["$1,000"] * 59 + ["soon"], "x holds numbers but for 1 of 60 values: 'soon' in row 59"),
     ],
 )
 def test_refused(values: Any, says: str) -> None:
@@ -260,9 +265,6 @@ def test_refused_tables() -> None:
     assert "did you mean 'colour'?" in error(good, types={"color": "category"})
     assert "missing is model or refuse or drop" in error(good, missing="keep")
     assert "two columns named 'real'" in error(good.rename(columns={"colour": " real"}))
-    assert "column 2 of the table has no name" in error(good.rename(columns={"colour": " "}))
-    assert "cannot be named 'rule'" in error(good.rename(columns={"colour": "rule"}))
-    assert "holds a quotation mark" in error(good.rename(columns={"colour": 'a"b'}))
     several = pd.DataFrame(np.ones((N, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
     assert "several levels" in error(several)
 
