@@ -43,7 +43,8 @@ def check_shown(place: Path) -> None:
     assert len(pictures) >= 3
     assert all(len(picture) > 5_000 for picture in pictures)
     drawn = "\n".join("".join(cell["source"]) for cell in cells)
-    assert len(pictures) == len(re.findall(r"^fan_chart\(|^plt\.show\(", drawn, re.MULTILINE))
+    shown = re.findall(r"^(?:fan_chart|panels|plt\.show)\(", drawn, re.MULTILINE)
+    assert len(pictures) == len(shown)
 
 
 def test_there_are_notebooks() -> None:
@@ -52,6 +53,7 @@ def test_there_are_notebooks() -> None:
         "scenario_bridging",
         "scenario_capped_epidemic",
         "scenario_rare_events",
+        "tabular_constraints",
     ]
 
 
