@@ -30,6 +30,7 @@ FEWEST = 10  # rows with it
 KNOTS = 500  # linear pieces at most
 DIGITS = 12  # after the point, beyond which numbers are not looked at
 FARTHEST, NEAREST = 1e-7, 0.1  # the least share beyond the ends, and the greatest
+APART = 0.2  # latents between knots of the smoothed inverse
 SHORT = 1e-9  # of a linear piece, by which its last value is before the next one
 
 
@@ -133,7 +134,7 @@ class Quantiles:
         p = np.clip(p, self.edges[piece], self.edges[piece + 1])
         share = (p - self.edges[piece]) / (self.edges[piece + 1] - self.edges[piece])
         low, high = self.start[piece], self.stop[piece]
-        found: np.ndarray = low + share * (high - low)
+        found: np.ndarray = np.clip(low + share * (high - low), low, high)
         if self.digits is None:
             return found
         return np.where(high > low, np.round(found, self.digits), low)
@@ -148,7 +149,11 @@ class Quantiles:
 
     @cached_property
     def _smooth(self) -> tuple[Tensor, Tensor]:
-        """Knots of the smoothed inverse: the middles of atoms, the ends of what is linear."""
+        """Knots of the smoothed inverse: the middles of atoms, the ends of what is linear.
+
+        Those of few rows are left out: the slope between them would be that of their noise, and
+        what is believed of a sum of columns goes by slopes.
+        """
         atom = self.start == self.stop
         middle = self._latent((self.edges[:-1] + self.edges[1:]) / 2)
         z = np.stack([np.where(atom, middle, self.bounds[:-1]), self.bounds[1:]], 1)
@@ -157,8 +162,8 @@ class Quantiles:
         z, y = z[kept], y[kept]
         if len(z) == 1:
             z, y = np.array([self.low, self.high]), np.array([y[0], y[0]])
-        fresh = np.concatenate([[True], np.diff(z) > 0])
-        return torch.from_numpy(z[fresh]), torch.from_numpy(y[fresh])
+        chosen = _spaced(z)
+        return torch.from_numpy(z[chosen]), torch.from_numpy(y[chosen])
 
     def interval(
         self, low: float, high: float, open_low: bool = False, open_high: bool = False
@@ -271,6 +276,15 @@ def _linear(known: np.ndarray, counts: np.ndarray, total: int) -> list[tuple[int
         for n, a, b in zip(count, values[:-1], values[1:], strict=True)
         if n
     ]
+
+
+def _spaced(z: np.ndarray) -> list[int]:
+    """Numbers of increasing knots (n,), the first and the last among them, that are APART."""
+    found = [0]
+    for i, here in enumerate(z[1:-1].tolist(), 1):
+        if here - z[found[-1]] >= APART and z[-1] - here >= APART:
+            found.append(i)
+    return [*found, len(z) - 1]
 
 
 def _digits(known: np.ndarray) -> int | None:
