@@ -253,14 +253,21 @@ def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
         return InputError(f"cannot read {str(place)!r} as a table: line {line} {what}; {hint}")
 
     names: list[str] = []
+    above = closed = False
     with _text(place, encoding) as file:
         try:
             for first, last, row in _rows(file, delimiter):
                 if not names:
-                    names = _header(place, row)
-                elif len(row) != len(names):
-                    what = f"has {len(row):,} fields where the header has {len(names):,}"
-                    raise broken(first, what, _hint(first, last, row, names, delimiter))
+                    names, above = _header(place, row), True
+                    continue
+                if above and len(row) == len(names) + 1 and not row[-1].strip():
+                    names.append(f"Unnamed: {len(names)}")  # all lines but the header end so
+                    closed = True
+                above = False
+                if len(row) != len(names) or (closed and row[-1].strip()):
+                    own = names[: len(names) - closed]
+                    what = f"has {len(row):,} fields where the header has {len(own):,}"
+                    raise broken(first, what, _hint(first, last, row, own, delimiter))
         except _Broken as problem:
             if "expected after" in problem.why:
                 what, hint = "has text behind a closing quote", 'write a quote in it twice: ""'

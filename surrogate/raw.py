@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from surrogate.contents import ABSENT
 from surrogate.errors import ModelError
 
 SCALARS = (str, bytes, int, float, np.generic, Decimal)
@@ -193,8 +194,9 @@ def bounded(name: str, read: Any, known: np.ndarray, note: str) -> Dates:
 
 
 def words_of(codes: np.ndarray, kinds: Any) -> Words:
-    """Words without blanks around them; empty ones are missing."""
+    """Words without blanks around them; empty ones are missing, and so is what stands for that."""
     plain = [k.decode("utf-8", "replace") if isinstance(k, bytes) else str(k) for k in kinds]
+    plain = ["" if word.strip() == ABSENT else word for word in plain]
     found, words = pd.factorize(np.array(["", *(word.strip() for word in plain)], dtype=object))
     place = np.append(found[1:] - 1, -1)  # of "" and of what was missing before: -1
     return Words(place[np.asarray(codes)], list(words[1:]))

@@ -121,7 +121,8 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
         (b"a,b\n", "0 rows below its header"),
         (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3 fields where the header has 2; fields that have co"),
         (b"a,b,c\n1,2,3\n1,2\n", "line 3 has 2 fields where the header has 3; fields without a"),
-        (b"a,b\n1,2,\n3,4,\n", "line 2 has 3 fields where the header has 2; drop the delimiter"),
+        (b"a,b\n1,2\n3,4,\n", "line 3 has 3 fields where the header has 2; drop the delimiter"),
+        (b"a,b\n1,2,\n3,4,5\n", "line 3 has 3 fields where the header has 2; fields that"),
         (b"a,b\nx,1,2\ny,3,4\n", "line 2 has 3 fields where the header has 2; if its first field"),
         (b"# made\na,b\n1,2\n", "line 2 has 2 fields where the header has 1; remove the lines"),
         (b'a,b\n1,2\n3,"4\n5,6\n7,8\n', "line 3 opens a quote that is never closed"),
@@ -164,3 +165,10 @@ def test_zeros_in_front_are_kept(tmp_path: Path) -> None:
 def test_an_index_saved_twice(tmp_path: Path) -> None:
     table, _ = read(tmp_path, b",Unnamed: 0,a\n0,0,1\n1,1,2\n")
     assert list(table) == ["Unnamed: 0", "Unnamed: 0.1", "a"]
+
+
+def test_lines_that_end_with_a_delimiter(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, b"a,b\n1,2,\n3,4,\n")
+    assert list(table) == ["a", "b", "Unnamed: 2"]
+    assert table["b"].tolist() == [2, 4]
+    assert table["Unnamed: 2"].isna().all()

@@ -151,3 +151,7 @@ def test_a_table_of_text_is_checked_in_plain_spelling() -> None:
     made = with_dates(table(day=cycle("3/4/2012", "12/31/2012"), price=cycle("$3,000", "$5")))
     assert made["day"].iloc[0] == pd.Timestamp(FIRST)
     assert made["price"].tolist()[:2] == [3000, 5]
+
+
+def test_the_word_for_missing_is_missing() -> None:
+    assert one(cycle("(missing)", "a"))[1].values[:2].tolist() == [None, "a"]
