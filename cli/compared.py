@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.markup import escape
 
-from cli import files, shapes, tables
+from cli import files, options, shapes, tables
 from simulators.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from surrogate.contents import Data
 
+FEWEST = 10  # samples that others can be compared with
 OF_ROWS = ("--columns", "--missing")  # options that do not say that there are runs
 
 
@@ -36,6 +38,29 @@ def opened(path: str, table: dict[str, Any], say: Callable[[str], None]) -> Data
     if isinstance(found, pd.DataFrame) and (hint := shapes.hint(found)):
         say(escape(hint))
     return found if table["columns"] is None else _chosen(path, found, table["columns"])
+
+
+def meeting(path: str, reference: Data, where: tuple[str, ...], say: Callable[[str], None]) -> Data:
+    """Those samples of a reference that meet all rules: what samples of a scenario are beside."""
+    if not where:
+        return reference
+    import pandas as pd
+
+    from surrogate.contents import layout_of, samples_of
+    from surrogate.labels import label
+
+    rules = options.formulas(where, (), layout_of(reference))
+    judged = label(reference, rules)
+    met = np.asarray(judged["satisfied"])
+    say(f"{int(met.sum()):,} of {samples_of(reference):,} samples of {escape(path)} meet --where")
+    if met.sum() < FEWEST:
+        raise InputError(
+            f"{int(met.sum())} samples of {path!r} meet --where; at least {FEWEST} are needed to "
+            "compare with"
+        )
+    if isinstance(reference, pd.DataFrame):
+        return reference[met].reset_index(drop=True)
+    return reference.isel(sample=np.flatnonzero(met))
 
 
 def _chosen(path: str, data: Data, columns: Sequence[str]) -> Data:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import console, files, options, tables
-from cli.compared import opened
+from cli.compared import meeting, opened
 
 if TYPE_CHECKING:
     from surrogate.evaluation import Evaluation
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--train", metavar="TABLE", help="The rows that were learned from [default: the reference]."
 )
+@options.meeting
 @tables.options
 @options.seed
 @options.as_json
@@ -37,6 +38,7 @@ def command(
     against: str,
     target: str | None,
     train: str | None,
+    where: tuple[str, ...],
     table: dict[str, Any],
     seed: int,
     as_json: bool,
@@ -51,6 +53,7 @@ def command(
     \b
     surrogate evaluate samples.nc --against trajectories.nc
     surrogate evaluate rows.csv --against wine.csv --target quality
+    surrogate evaluate strong.csv --against wine.csv --where "alcohol >= 12"
     surrogate evaluate samples.nc --against runs.csv --id run --time day
     """
     say = console.messages(quiet)
@@ -58,6 +61,7 @@ def command(
         tables.refuse(table, "these are none")
     source, reference = (opened(path, table, say.print) for path in (data, against))
     learned = None if train is None else opened(train, table, say.print)
+    reference = meeting(against, reference, where, say.print)
 
     from surrogate.evaluation import evaluate
 

@@ -39,6 +39,12 @@ where = click.option(
     help='A rule, "forall t: I(t) <= 20" or "alcohol >= 12 and colour = red", or @file with a rule '
     "a line; repeatable.",
 )
+meeting = click.option(
+    "--where",
+    multiple=True,
+    metavar="RULE",
+    help="Compare with those samples of the reference that meet it, as DATA of a scenario do.",
+)
 bridge = click.option(
     "--bridge",
     multiple=True,

@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from cli import console, files, options, tables
-from cli.compared import opened
+from cli.compared import meeting, opened
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ FORMATS = (".html", ".htm")
 @click.option(
     "--train", metavar="TABLE", help="The rows that were learned from [default: the reference]."
 )
+@options.meeting
 @tables.options
 @options.out(None, "Page: .html [default: the data's name with .html].")
 @options.force
@@ -40,6 +41,7 @@ def command(
     title: str | None,
     target: str | None,
     train: str | None,
+    where: tuple[str, ...],
     table: dict[str, Any],
     out: str | None,
     force: bool,
@@ -55,6 +57,7 @@ def command(
     \b
     surrogate report samples.nc --against reference.nc
     surrogate report rows.csv --against wine.csv --target quality
+    surrogate report strong.csv --against wine.csv --where "alcohol >= 12"
     surrogate report runs.csv --id run --time day
     """
     from simulators.storage import check_target, replacing
@@ -72,6 +75,11 @@ def command(
     other, learned = (
         None if path is None else opened(path, table, say.print) for path in (against, train)
     )
+
+    if where:
+        if against is None or other is None:
+            raise InputError("--where chooses samples of the reference; give one with --against")
+        other = meeting(against, other, where, say.print)
 
     from surrogate.report import page
     from surrogate.reports.facts import facts

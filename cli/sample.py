@@ -201,7 +201,7 @@ def command(
     else:
         summary |= {"solver": solver}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
-    say.print(f"next: {escape(_next(found, target, bool(where or bridge)))}")
+    say.print(f"next: {escape(_next(found, target, where, bool(where or bridge), draws))}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
 
@@ -240,14 +240,20 @@ def _counted(draws: xr.Dataset, table: bool) -> str:
     )
 
 
-def _next(model: Surrogate, target: Path, scenario: bool) -> str:
-    """What to do with the samples."""
+def _next(
+    model: Surrogate, target: Path, where: tuple[str, ...], scenario: bool, draws: xr.Dataset
+) -> str:
+    """What to do with the samples; those of a scenario are to be compared with what meets it."""
     name = shlex.quote(str(target))
     if model.kind != TABLE:
         return f"surrogate {'report' if scenario else 'plot'} {name}"
     words = shlex.split(str(model.about.get("command", "")))  # surrogate train DATA ...
     data = words[2] if len(words) > 2 and files.is_table(words[2]) else "DATA"
-    return f"surrogate {'report' if scenario else 'evaluate'} {name} --against {shlex.quote(data)}"
+    if "instance" in draws.sizes:
+        return f"surrogate report {name}"
+    rules = "".join(f" --where {shlex.quote(rule)}" for rule in where)
+    verb = "report" if scenario else "evaluate"
+    return f"surrogate {verb} {name} --against {shlex.quote(data)}{rules}"
 
 
 def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:

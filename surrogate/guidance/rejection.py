@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 from surrogate.guidance.scenario import Scenario
 
 TOGETHER = 5_000
+FIRST = 500  # draws at least
 
 
 @dataclass
@@ -43,12 +44,11 @@ def reject(
 ) -> Kept:
     """Draw until `wanted` samples are kept, or `most` are drawn."""
     parts: list[Tensor] = []
-    drawn = met = kept = 0
+    drawn = met = kept = turn = 0
     while kept < wanted and drawn < most:
-        count = min(TOGETHER, most - drawn)
-        rows = scenario.instances * count
-        x = scenario.model.draw(rows, seed + drawn // TOGETHER, steps=steps).double()
-        x = scenario.joined(x)
+        count = min(_enough(wanted, kept, drawn), most - drawn)
+        x = scenario.model.draw(scenario.instances * count, seed + turn, steps=steps).double()
+        x, turn = scenario.joined(x), turn + 1
         value = scenario.log_value(x)
         chance = torch.rand(count, generator=generator, dtype=torch.float64).log()
         found = x[chance < value]
@@ -58,3 +58,11 @@ def reject(
         progress(len(found))
     every = torch.cat(parts) if parts else torch.zeros(0, scenario.size, dtype=torch.float64)
     return Kept(every, drawn, met)
+
+
+def _enough(wanted: int, kept: int, drawn: int) -> int:
+    """How many to draw next: what is missing by the share that was kept, and some more."""
+    if not drawn:
+        return min(TOGETHER, max(FIRST, wanted))
+    share = max(kept, 1) / drawn
+    return min(TOGETHER, max(FIRST, int(1.1 * (wanted - kept) / share)))
