@@ -240,7 +240,11 @@ NOTES = [
 
 
 def rejected(case: Case, given: Subject, bench: Bench) -> Reference:
-    """Twice as many samples as are asked for."""
+    """Twice as many samples as are asked for, drawn once for all who compare with them."""
+    return bench.once((case.name, "rejection"), lambda: _rejected(case, given, bench))
+
+
+def _rejected(case: Case, given: Subject, bench: Bench) -> Reference:
     bench.say("rejection")
     cost = Cost(2 * bench.samples, 0)
     with measured(cost):
