@@ -1,10 +1,12 @@
-"""Surrogates of stochastic simulations: learn trajectories, draw from what was learned.
+"""Surrogates of simulations and of tables: learn trajectories or rows, and ask for scenarios.
 
 import surrogate as sg
+from constraints import parse
 
-model = sg.fit(data, seed=0)            # xarray.Dataset over (sample, time), or a DataFrame
+model = sg.fit(data, seed=0)            # xarray.Dataset over (sample, time), or a DataFrame of rows
 model.save("model")
 draws = sg.load("model").sample(5_000, seed=1)     # or sg.pretrained("esirs")
+asked = model.sample(1_000, where=parse("alcohol >= 12 and colour = red"))
 sg.evaluate(draws, against=data)
 """
 
