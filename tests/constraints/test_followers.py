@@ -164,6 +164,18 @@ def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula
     assert followed(compile(text, TABLE), FOLLOWERS).lowered == constant
 
 
+def test_a_category_that_nothing_leads_to() -> None:
+    """All that is said of it is known."""
+    lost = {"country": Follower("city", CITY, (1, 1, 1, 0, 0))}
+    for text, constant in (
+        ("country[1] = vietnam", f.FALSE),
+        ("country[1] != vietnam", f.TRUE),
+        ("country[1] in {france, peru}", f.TRUE),
+        ("country[1] not in {france, peru}", f.FALSE),
+    ):
+        assert followed(compile(text, TABLE), lost).lowered == constant, text
+
+
 def test_instances_keep_apart() -> None:
     program = followed(compile("level[1] = 1 and level[2] = 3", TABLE), FOLLOWERS)
     found = {
