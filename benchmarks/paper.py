@@ -27,7 +27,7 @@ import paper_tables
 import paper_toy
 import report
 import torch
-from paper_bench import Bench, Found
+from paper_bench import Absent, Bench, Found
 
 RESULTS = Path(__file__).parent / "results" / "paper.md"
 TITLE = "# The paper's experiments"
@@ -87,7 +87,13 @@ def main() -> int:
     bench = Bench(options)
     for name in options.names or EXPERIMENTS:
         bench.say(name)
-        found = EXPERIMENTS[name](bench)
+        try:
+            found = EXPERIMENTS[name](bench)
+        except Absent as problem:
+            if options.names:
+                parser.error(f"{name}: {problem}")
+            bench.say(f"left out: {problem}")
+            continue
         sections = {**found.tables, f"Targets: {name}": report.target_table(found.targets)}
         notes = [conditions(bench), *found.notes]
         report.show(sections, notes)

@@ -25,6 +25,10 @@ NOTHING = "–"
 T = TypeVar("T")
 
 
+class Absent(Exception):
+    """What an experiment needs is not here."""
+
+
 @dataclass
 class Cost:
     """What a run took: seconds, and evaluations of the network for each sample."""

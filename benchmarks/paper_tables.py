@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from paper_bench import Bench, Cost, Found, Row, cells, head, measured, published, slower
+from paper_bench import Absent, Bench, Cost, Found, Row, cells, head, measured, published, slower
 from report import Section, Target
 
 from cli.files import open_dataset
@@ -116,7 +116,7 @@ def subject(case: Case, bench: Bench) -> Subject:
     folder = bench.options.data or HERE
     path = Path(folder) / case.file
     if not path.exists():
-        raise SystemExit(f"there is no {path}; give the folder of {case.file} with --data")
+        raise Absent(f"there is no {path}; give the folder of {case.file} with --data")
     table = open_dataset(str(path))
     assert isinstance(table, pd.DataFrame)
     data = understand(table).data

@@ -98,6 +98,27 @@ def test_tables() -> None:
     assert "D(colour)" in run("x.csv", "--against", "y.csv").stdout
 
 
+def test_a_reference_by_what_meets_a_rule() -> None:
+    """Rows of a scenario are as far from the whole table as the scenario is from everything."""
+    strong = pd.read_csv("x.csv").query("alcohol >= 10")
+    strong.to_csv("strong.csv", index=False)
+
+    def far(*words: str) -> float:
+        told = json.loads(run("strong.csv", "--against", "y.csv", *words, "--json").stdout)
+        found: float = told["overall"]["max"]["ratio"]
+        return found
+
+    assert far() > 2 > far("--where", "alcohol >= 10")
+    said = run("strong.csv", "--against", "y.csv", "--where", "alcohol >= 10").stderr
+    assert f"{(pd.read_csv('y.csv').alcohol >= 10).sum()} of 200 samples" in said
+    few = run("strong.csv", "--against", "y.csv", "--where", "alcohol >= 99", code=2)
+    assert "at least 10 are needed" in few.output
+    assert (
+        "did you mean" in run("x.csv", "--against", "y.csv", "--where", "alchol > 1", code=2).output
+    )
+    run("a.nc", "--against", "b.zarr", "--where", "S(0) >= 10")
+
+
 def test_what_is_told_of_tables(tmp_path: Path) -> None:
     many = [
         pd.DataFrame({"x": r.normal(size=300)}).assign(
