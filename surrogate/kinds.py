@@ -96,11 +96,11 @@ def _understood(name: str, words: Words) -> Read:
         return _dated(name, words)
     spelled = None if zeros else _respelled(words, spellings.numbers)
     if spelled is not None and spelled.whole:
-        return _numeric(name, words)
+        return _noted(_numeric(name, spelled.words), spelled.note)
     numeric |= False if spelled is None else spelled.fits
     spelled = _respelled(words, spellings.dates)
     if spelled is not None and spelled.whole:
-        return _dated(name, words)
+        return _noted(_dated(name, spelled.words), spelled.note)
     dates |= False if spelled is None else spelled.fits
     for chosen, what in ((numeric, "numbers"), (dates, "dates")):
         if chosen.any() and words.share(chosen | marks) >= NEARLY:
@@ -110,6 +110,11 @@ def _understood(name: str, words: Words) -> Read:
         return replace(made, note="dates in several spellings, taken as words")
     plain = zeros and bool((words.matching(_DIGITS) | marks).all())
     return replace(made, note="words, since some begin with 0") if plain else made
+
+
+def _noted(read: Read, first: str) -> Read:
+    """With something to say before what is said already."""
+    return replace(read, note="; ".join(part for part in (first, read.note) if part))
 
 
 def _numeric(name: str, words: Words) -> Read:
@@ -218,8 +223,7 @@ def _number(name: str, raw: Raw) -> Read:
             note = f"{said} is taken as missing, {int(raw.counts()[marks].sum()):,} times"
         raw = numbers_of(pd.Series(raw.spread(numbers, np.nan), name=name))
     values = raw.values.astype(np.float64)
-    said = "; ".join(part for part in (spelled, note) if part)
-    return Read("number", values, np.isnan(values), _distinct(values), said)
+    return _noted(Read("number", values, np.isnan(values), _distinct(values), note), spelled)
 
 
 def _in_plain(

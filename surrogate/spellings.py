@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MOST = 0.5  # of the words at least, that tell what the others should have been
+GLANCE = 100  # words
 CENTURY = 30  # years of two digits from here on are in the 1900s, as spreadsheets have it
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FULL = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -54,6 +55,11 @@ class Spelled:
         return all(word is not None for word in self.plain)
 
 
+def _likely(words: Sequence[str], shape: re.Pattern[str]) -> bool:
+    """Whether any of the first words has the shape, which saves a look at all of them."""
+    return any(map(shape.fullmatch, words[:GLANCE]))
+
+
 # --- dates ----------------------------------------------------------------------------------------
 
 
@@ -61,7 +67,7 @@ def dates(words: Sequence[str]) -> Spelled | None:
     """Words (K,) as ISO dates, if most are of one shape."""
     least = MOST * len(words)
     for shape in _SHAPES:
-        if not words or (len(words) > 20 and not any(map(shape.fullmatch, words[:20]))):
+        if not _likely(words, shape):
             continue
         found = [shape.fullmatch(word) for word in words]
         marks = {match["mark"] for match in found if match}
@@ -133,17 +139,21 @@ def _month(name: str) -> int | None:
 
 def numbers(words: Sequence[str]) -> Spelled | None:
     """Words (K,) as plain numbers, if most have one spelling, and one unit at most."""
-    made = [_numbers(words, _POINTS, ",", "."), _numbers(words, _COMMAS, ".", ",")]
-    known = [each for each in made if each is not None]
-    return min(known, key=lambda each: each.plain.count(None), default=None)
+    points = _numbers(words, _POINTS, ",", ".")
+    if points is not None and points.whole:
+        return points
+    commas = _numbers(words, _COMMAS, ".", ",")
+    return commas if points is None or (commas is not None and commas.whole) else points
 
 
 def _numbers(
     words: Sequence[str], shape: re.Pattern[str], thousands: str, point: str
 ) -> Spelled | None:
+    if not _likely(words, shape):
+        return None
     found = [shape.fullmatch(word) for word in words]
     known = [match for match in found if match]
-    if not words or len(known) < MOST * len(words):
+    if len(known) < MOST * len(words):
         return None
     units = {unit for match in known for unit in (match["before"], match["behind"]) if unit}
     grouped = any(thousands in match["digits"] for match in known)
