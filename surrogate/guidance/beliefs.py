@@ -94,6 +94,8 @@ class Belief:
             x = mean.detach().requires_grad_()
             value = scenario.rest.belief(scenario.flat(x), self.spread, scenario.semantics)
             value = value.clamp_min(LEAST_LOG)
+            if not value.requires_grad:  # of what is always true
+                return value.to(mean), torch.zeros_like(mean)
             (slope,) = torch.autograd.grad(value.sum(), x)
         return value.detach(), torch.nan_to_num(slope, 0.0, 0.0, 0.0)
 

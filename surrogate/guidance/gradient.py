@@ -64,7 +64,10 @@ def slope(value: Value, x: Tensor) -> Tensor:
     """∇c, like x; 0 where it is no number."""
     with torch.enable_grad():
         at = x.detach().requires_grad_()
-        (found,) = torch.autograd.grad(value(at).sum(), at)
+        total = value(at).sum()
+        if not total.requires_grad:  # of what is always true, or never
+            return torch.zeros_like(x)
+        (found,) = torch.autograd.grad(total, at)
     return torch.nan_to_num(found, 0.0, 0.0, 0.0)
 
 

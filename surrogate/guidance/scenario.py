@@ -21,7 +21,9 @@ from torch import Tensor
 from constraints import Formula, LogProbabilistic, Program, compile, instances_of
 from constraints.belief import Spread, Written
 from constraints.equations import Equations, split
+from constraints.errors import ImpossibleError
 from constraints.followers import followed
+from constraints.formula import FALSE, TRUE
 from constraints.warps import warped
 from surrogate.model import Surrogate
 
@@ -61,12 +63,19 @@ class Scenario:
         self.size = self.instances * math.prod(model.shape)
         believed = followed(self.program, model.codec.followers(), soft=not self.hard)
         believed = warped(believed, model.codec.warps(), soft=not self.hard)
+        if believed.lowered == FALSE and self.hard:
+            raise ImpossibleError(
+                f"nothing that this model knows of satisfies {formula}: no value in the data that "
+                "it was made from does; ask for an interval"
+            )
         self.seen = believed.layout
         nothing = torch.zeros(0, self.seen.size, dtype=torch.float64)
         self._equations = Equations(nothing, nothing[:, 0], nothing[:, 0])
         self.rest: Program | None = believed
         if self.hard:
             self._equations, self.rest = split(believed)
+        if self.rest is not None and self.rest.lowered == TRUE:
+            self.rest = None
         self.affine = model.codec.affine
         self.low, self.high = self._limits()
         self.limited = self.low.isfinite() | self.high.isfinite()
