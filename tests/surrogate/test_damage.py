@@ -126,7 +126,7 @@ def test_every_change_to_the_description_of_a_table(table: Path) -> None:
     columns = {each["name"]: ("codec", "columns", i) for i, each in every(good)}
     found = tried = 0
     for path in [path for start in columns.values() for path in places(at(good, start), start)]:
-        for value in (None, "x", -1, 1e30, [], {}, 10**400, True, KeyError):
+        for value in ("x", -1, [], 1e30, 10**400, KeyError):
             bad = copy.deepcopy(good)
             node = at(bad, path[:-1])
             node[path[-1]] = value
