@@ -32,7 +32,7 @@ MOST_WORDS = 2_000  # that a category may have
 MANY = 20  # different words that an identifier has at least
 LONG = 40  # characters in a text, on average
 GLANCE = 5_000  # rows that tell whether words are texts
-TAKEN = ("sample", "instance", "rule")  # names of dimensions
+TAKEN = ("sample", "instance", "rule", *LABELS)  # names of dimensions and labels
 _ID = re.compile(r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$")  # id, user_id, PassengerId
 UNNAMED = "Unnamed: "  # what pandas calls a column without a name
 SHOWN = 12  # names in a message
@@ -105,7 +105,9 @@ def understand(
     `missing`: "model" values that are missing as such, "refuse" them, or "drop" their rows.
     """
     table, types, renamed = _checked(frame, types, missing)
-    labels = [name for name in judged(table) if name not in types]
+    verdicts = judged(frame.rename(columns=lambda name: str(name).strip()))
+    labels = [f"{name}_" if name in TAKEN else name for name in verdicts]
+    labels = [name for name in labels if name not in types]
     numbers = ("sample_", "instance_") if {"sample_", "instance_"} <= {*renamed} else ()
     found: dict[str, Read] = {}
     told: list[Column] = []
@@ -123,10 +125,14 @@ def understand(
                     raise
                 note = problem.why
         if note:
-            told.append(Column(name, "ignore", int(table[name].isna().sum()), 0, note))
+            gaps = int(table[name].isna().sum())
+            told.append(Column(renamed.get(name) or name, "ignore", gaps, 0, note))
             continue
         found[name] = read
-        said = "; ".join(part for part in (renamed.get(name, ""), read.note) if part)
+        said = read.note
+        if name in renamed:
+            named = f"called {renamed[name]!r} in the table, a name that cannot be used here"
+            said = f"{named}; {said}" if said else named
         told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, said))
     if not found:
         why = listed([f"{each.name} ({each.note})" for each in told])
@@ -141,7 +147,7 @@ def understand(
 def _checked(
     frame: pd.DataFrame, types: Mapping[str, str], missing: str
 ) -> tuple[pd.DataFrame, Mapping[str, str], Mapping[str, str]]:
-    """The table with names that can be written, `types` by them, and what is said of new ones."""
+    """The table with names that can be written, `types` by them, and the old names of new ones."""
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty; give one with a header and rows")
     if missing not in MISSING:
@@ -163,12 +169,8 @@ def _checked(
             raise ModelError(f"the type of {name} is {', '.join(KINDS)}, not {kind!r}")
     _enough(len(table))
     names = _writable(list(table.columns))
-    said = {
-        new: f"called {old!r} in the table, a name that cannot be used here"
-        for old, new in names.items()
-        if new != old
-    }
-    return table.rename(columns=names), {names[n]: kind for n, kind in types.items()}, said
+    old = {new: name for name, new in names.items() if new != name}
+    return table.rename(columns=names), {names[n]: kind for n, kind in types.items()}, old
 
 
 def _writable(names: Sequence[str]) -> dict[str, str]:
