@@ -203,10 +203,12 @@ def test_read_refuses_what_is_no_number(codec: TableCodec, name: str, word: str)
 def test_columns_that_are_named_like_labels_are_kept() -> None:
     """If they say what they hold; else they are verdicts of an earlier judgement."""
     random = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"satisfied": random.uniform(size=80) < 0.5, "origin": random.normal(size=80)}
+    data = xr.Dataset(
+        {
+            "satisfied": ("sample", random.uniform(size=80) < 0.5, {"kind": "boolean"}),
+            "origin": ("sample", random.normal(size=80), {"kind": "number"}),
+        }
     )
-    data = understand(frame).data
     assert kinds(data) == {"satisfied": "boolean", "origin": "number"}
     codec = TableCodec.fit(data)
     assert codec.names == ("satisfied", "origin")
