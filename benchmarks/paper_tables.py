@@ -31,6 +31,7 @@ from surrogate.model import Surrogate
 from surrogate.understanding import to_frame, understand
 
 HERE = Path(__file__).parents[2] / "shared" / "data"
+SPLITS = 10
 DRAWS = 5  # sets of unconditional rows that are compared
 COLUMNS = ["column"]
 
@@ -187,25 +188,35 @@ def columns_of(data: xr.Dataset, table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass
 class Reference:
-    """Two sets of samples by rejection, and what was learned on the way."""
+    """Samples by rejection, twice as many as are compared, and what was learned on the way.
 
-    sets: tuple[pd.DataFrame, pd.DataFrame]
+    A distance is the mean over SPLITS of them into two sets: one pair tells it by chance.
+    """
+
+    pool: pd.DataFrame
     log_p: float
     error: float
     cost: Cost
 
-    @property
-    def itself(self) -> np.ndarray:
-        return distances(*self.sets)
+    def splits(self, count: int) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+        """Pairs of sets of so many samples."""
+        random = np.random.default_rng(0)
+        orders = [random.permutation(len(self.pool)) for _ in range(SPLITS)]
+        return [(self.pool.iloc[o[:count]], self.pool.iloc[o[count : 2 * count]]) for o in orders]
+
+    def itself(self, count: int) -> np.ndarray:
+        """D of each column between two sets of so many samples."""
+        return np.mean([distances(*pair) for pair in self.splits(count)], 0)
 
     def far(self, frame: pd.DataFrame) -> np.ndarray:
-        """D of each column from both sets, on average."""
-        return np.mean([distances(frame, each.iloc[: len(frame)]) for each in self.sets], 0)
+        """D of each column from as many samples."""
+        return np.mean([distances(frame, one) for one, _ in self.splits(len(frame))], 0)
 
     def apart(self, frame: pd.DataFrame) -> float:
         """The mean error of the correlations."""
         own = correlations(frame)
-        return float(np.mean([np.abs(own - correlations(s)).mean() for s in self.sets]))
+        found = [np.abs(own - correlations(one)).mean() for one, _ in self.splits(len(frame))]
+        return float(np.mean(found))
 
 
 def experiment(case: Case, bench: Bench) -> Found:
@@ -231,8 +242,8 @@ def experiment(case: Case, bench: Bench) -> Found:
 
 
 NOTES = [
-    "D: from two sets of samples by rejection from the same model, the mean; floor: of these two "
-    "sets from one another. Fewer samples are compared with as many of either set.",
+    "D: from as many samples by rejection from the same model; floor: between two such sets. Both "
+    "are means over splits of twice as many into two sets.",
     "Met: the formula after rounding and choosing words. CPU / ours: scaled linearly where the "
     "samples are fewer. The paper's method has the sub-VP SDE and our network; its hardness is in "
     "data units.",
@@ -258,10 +269,9 @@ def _rejected(case: Case, given: Subject, bench: Bench) -> Reference:
     found = json.loads(made.attrs["surrogate_diagnostics"])
     cost.evaluations = found["evaluations"] / cost.samples
     frame = columns_of(made, given.table)
-    halves = (frame.iloc[: bench.samples], frame.iloc[bench.samples :])
     log_p, error = found["log_probability"], found["log_probability_error"]
     bench.say(f"rejection: log P {log_p:.3f} ± {error:.3f}; {cost.cpu:,.0f} s of CPU time")
-    return Reference(halves, log_p, error, cost)
+    return Reference(frame, log_p, error, cost)
 
 
 def conditional(
@@ -281,12 +291,11 @@ def conditional(
     found = json.loads(made.attrs["surrogate_diagnostics"])
     cost.evaluations = found["evaluations"] / count
     frame = columns_of(made, given.table)
-    few = replace(reference, sets=(reference.sets[0].iloc[:count], reference.sets[1].iloc[:count]))
     row = Row(
         f"{name}: {settings.method}",
         cost,
-        {"column": few.far(frame)},
-        {"column": few.itself},
+        {"column": reference.far(frame)},
+        {"column": reference.itself(count)},
         float(made.satisfied.mean()),
         log_p=found["log_probability"],
         particles=0 if slow else found["particles"],
@@ -299,14 +308,14 @@ def _as_row(reference: Reference, samples: int, ours: Row, columns: list[str]) -
     half = Cost(
         samples, reference.cost.evaluations, reference.cost.cpu / 2, reference.cost.wall / 2
     )
-    own = {"column": reference.itself}
+    own = {"column": reference.itself(samples)}
     return cells(Row("rejection", half, own, own, 1.0, log_p=reference.log_p), ours)
 
 
 def _targets(
     case: Case, reference: Reference, ours: Row, theirs: Row, apart: float
 ) -> list[Target]:
-    far, itself = ours.distances["column"], reference.itself
+    far, itself = ours.distances["column"], ours.floors["column"]
     assert ours.log_p is not None
     found = [
         Target("median D / that of rejection", _ratio(np.median, far, itself), case.median, True),
@@ -363,8 +372,7 @@ def _beside(case: Case, given: Subject, reference: Reference, bench: Bench) -> S
     judged = label(given.table, [parse(case.where)])
     real = given.table[np.asarray(judged["satisfied"])]
     rng = np.random.default_rng(bench.seed)
-    some = [reference.sets[0].iloc[rng.permutation(bench.samples)[: len(real)]] for _ in range(20)]
-    far = np.mean([distances(each, real) for each in some], 0)
+    far = np.mean([distances(one, real) for one, _ in reference.splits(len(real))], 0)
     again = [
         distances(real.iloc[a], real.iloc[b])
         for a, b in (np.array_split(rng.permutation(len(real)), 2) for _ in range(20))

@@ -101,7 +101,7 @@ def sample(
     )
     began = time.monotonic()
     pilot = None if chosen.guided else _pilot(scenario, seed)
-    method, why = _choice(chosen, samples, pilot)
+    method, why = _choice(chosen, samples, model.kind, pilot)
     if chosen.method == "auto":
         say(f"method: {method} ({why})")
     elif method == "rejection" and pilot is not None and not len(pilot.kept.x):
@@ -157,7 +157,7 @@ def _pilot(scenario: Scenario, seed: int) -> _Pilot:
     return _Pilot(kept, (time.monotonic() - began) / PILOT)
 
 
-def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str, str]:
+def _choice(settings: Settings, samples: int, kind: str, pilot: _Pilot | None) -> tuple[str, str]:
     """The method, and why it is that one: each draw and each particle costs about the same."""
     if settings.method != "auto" or pilot is None:
         return settings.method, "as was asked for"
@@ -165,7 +165,7 @@ def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str
     why = f"{rate:.2%} of {PILOT:,} unconditional samples meet the scenario"
     if kept < FEW or settings.weighted:
         return "twisted", why
-    draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples)
+    draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples, kind)
     why += f": about {draws:,} draws, or {particles:,} particles"
     return ("rejection" if draws <= particles else "twisted"), why
 
