@@ -68,17 +68,11 @@ def command(
     rules |= _consistency(source, data) if consistency else {}
     tolerances = _possible(rules, layout, end)
     samples = contents.samples_of(source)
-    try:
-        with console.bar(say, "judging", samples) as advance:
-            found = labels.explanation_of(source, rules, end, progress=advance)
-        if target is not None:
-            with console.bar(say, "labelling", samples) as advance:
-                labelled = labels.label(source, rules, end, progress=advance)
-    except RuntimeError as problem:
-        if "allocate memory" in str(problem):  # torch's own way to say so
-            raise MemoryError from problem
-        raise
+    with console.bar(say, "judging", samples) as advance:
+        found = labels.explanation_of(source, rules, end, progress=advance)
     if target is not None:
+        with console.bar(say, "labelling", samples) as advance:
+            labelled = labels.label(source, rules, end, progress=advance)
         _write(labelled, target)
     if as_json:
         summary = {"data": data, "rules": list(rules), "tolerances": tolerances}

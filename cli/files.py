@@ -47,7 +47,8 @@ def open_dataset(path: str, say: Callable[[str], None] | None = None) -> xr.Data
             )
         return _open_rows_or_trajectories(path)
     if not place.is_file():
-        raise InputError(f"there is no file {path!r}")
+        known = f"{path!r} is a folder, not a table" if place.is_dir() else None
+        raise InputError(known or f"there is no file {path!r}")
     try:
         if place.name.lower().endswith(".parquet"):
             table = _parquet(place)

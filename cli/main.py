@@ -67,6 +67,8 @@ class Commands(click.Group):
             raise Refusal(str(problem), 1) from problem
         except (ValueError, RuntimeError) as problem:
             code = _code(problem)
+            if "allocate memory" in str(problem):  # torch's own way to say so
+                raise Refusal("out of memory: ask for fewer samples or steps", 1) from problem
             if code is None:
                 raise
             raise Refusal(str(problem), code) from problem

@@ -102,6 +102,10 @@ def formulas(
     from constraints.syntax import spelled_out
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
+    if bridges and not series:
+        raise InputError(
+            "--bridge is for trajectories, values at steps; of rows: --where 'COLUMN = 11'"
+        )
     found: list[Formula] = []
     for text in where:
         written = files.read_rules(text[1:]) if text.startswith("@") else [("--where", text)]

@@ -46,6 +46,11 @@ def _category(
             f'{subject} = "{words[0]}", or {subject} in {{"{words[0]}", ...}}'
         )
     word = other.name if isinstance(other, Name) else str(other)
+    if word not in words and isinstance(other, Name) and layout.find(word) is not None:
+        raise FormulaError(
+            f"{subject} {relation} {other}: categories are compared with words, not with one "
+            f'another; write {subject} = "{words[0]}"'
+        )
     if set(words) <= {"True", "False"}:
         word = {"1": "True", "0": "False"}.get(word, word.capitalize())
     if word not in words:
@@ -88,8 +93,9 @@ def owned(node: Name, layout: Layout) -> Name:
     if node.instance > count:
         legal = f"write {node.name}[1] to {node.name}[{count}]"
         if count == 1:
-            legal = f"write {node.name}; at step {node.instance} it is written "
-            legal += f"{node.name}({node.instance})"
+            legal = f"write {node.name}"
+            if layout.times:
+                legal += f"; at step {node.instance} it is written {node.name}({node.instance})"
         raise FormulaError(f"{node}: there is no such instance; {legal}")
     return Name(node.name, node.instance if count > 1 else None)
 

@@ -28,9 +28,8 @@ LEAST = 0.01  # the last noise level before the clean point
 SEEN = 10.0  # the noise level at which data of one deviation begin to show
 BATCHES = 4
 TRIES = 3
-STEPS = {"table": 24}  # noise levels, where rows need fewer; others: 40
+STEPS = 40
 EACH = 3  # particles for each sample
-ROWS = 4  # and for each row, which takes fewer noise levels
 FEWEST = 4_000  # particles, by default
 WORTH = 1 / 3  # of a sample's worth that each should have at least
 
@@ -38,9 +37,8 @@ WORTH = 1 / 3  # of a sample's worth that each should have at least
 def by_particles(question: Question) -> Outcome:
     """Samples by twisted particles."""
     settings, samples = question.settings, question.samples
-    kind = question.scenario.model.kind
-    particles = settings.particles or particles_for(samples, kind)
-    steps = settings.steps or STEPS.get(kind, 40)
+    particles = settings.particles or particles_for(samples)
+    steps = settings.steps or STEPS
     spent = 0
     for attempt in range(TRIES):
         batches = _run(question, particles, steps, attempt)
@@ -86,9 +84,9 @@ def by_particles(question: Question) -> Outcome:
     return made
 
 
-def particles_for(samples: int, kind: str) -> int:
-    """How many there are for samples of a kind of model, if nobody says."""
-    return max((ROWS if kind == "table" else EACH) * samples, FEWEST)
+def particles_for(samples: int) -> int:
+    """How many there are, if nobody says."""
+    return max(EACH * samples, FEWEST)
 
 
 def levels(covariance: Covariance, steps: int) -> Tensor:

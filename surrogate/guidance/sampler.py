@@ -16,6 +16,7 @@ from torch import Tensor
 
 from constraints import Formula, conjunction, instances_of
 from constraints.contradictions import refuse_impossible
+from constraints.errors import FormulaError
 from constraints.rules import from_network
 from constraints.syntax import of_instances
 from surrogate.contents import described
@@ -39,6 +40,7 @@ FEW = 20  # samples of the pilot without which it does not tell how many draws r
 MOST = 100_000  # draws that are worth it where particles failed
 UNSEEN = math.log(1e-9)  # of what is less probable a model knows little
 ENOUGH = 100  # samples of the pilot that others can be compared with
+LARGEST = 100_000_000  # numbers in the covariance of several instances
 
 
 @dataclass
@@ -90,7 +92,7 @@ def sample(
     chosen = settings or Settings()
     rules = dict(where) if isinstance(where, Mapping) else {str(where): where}
     goal, single = conjunction(*rules.values()), model.codec.layout()
-    layout = replace(single, instances=instances_of(goal))
+    layout = replace(single, instances=_instances(goal, model))
     known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
     physics = known if chosen.consistency else {}
     given = [rule for each in known.values() for rule in of_instances(each, layout)]
@@ -101,7 +103,7 @@ def sample(
     )
     began = time.monotonic()
     pilot = None if chosen.guided else _pilot(scenario, seed)
-    method, why = _choice(chosen, samples, model.kind, pilot)
+    method, why = _choice(chosen, samples, pilot)
     if chosen.method == "auto":
         say(f"method: {method} ({why})")
     elif method == "rejection" and pilot is not None and not len(pilot.kept.x):
@@ -128,6 +130,18 @@ def sample(
         surrogate_diagnostics=json.dumps(asdict(found)),
         **_attributes(found),
     )
+
+
+def _instances(goal: Formula, model: Surrogate) -> int:
+    """How many the rule speaks of, if their covariance fits in memory."""
+    count = instances_of(goal)
+    most = max(1, math.isqrt(LARGEST // model.covariance.vectors.numel()))
+    if count > most:
+        raise FormulaError(
+            f"the rule speaks of {count:,} instances, and at most {most:,} of this model are "
+            f"sampled together; number them [1] to [{most}], without gaps"
+        )
+    return count
 
 
 def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
@@ -165,7 +179,7 @@ def _choice(settings: Settings, samples: int, kind: str, pilot: _Pilot | None) -
     why = f"{rate:.2%} of {PILOT:,} unconditional samples meet the scenario"
     if kept < FEW or settings.weighted:
         return "twisted", why
-    draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples, kind)
+    draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples)
     why += f": about {draws:,} draws, or {particles:,} particles"
     return ("rejection" if draws <= particles else "twisted"), why
 

@@ -241,6 +241,8 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("t.nc",), "say what to check"),
         (("other.nc", "--where", "true"), "there is no file 'other.nc'"),
         (("other.csv", "--where", "true"), "there is no file 'other.csv'"),
+        (("folder.csv", "--where", "true"), "'folder.csv' is a folder, not a table"),
+        (("wine.csv", "--where", "quality[2] > 3"), "no such instance; write quality\n"),
         (("t.nc", "--where", ""), "the formula is empty"),
         (("t.nc", "--where", "forall t: J(t) <= 3"), "'J' (have: I, R, S)"),
         (("t.nc", "--where", "I <= 3"), "does not say when"),
@@ -252,7 +254,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("wine.csv", "--where", "quallity >= 3"), "did you mean 'quality'"),
         (("wine.csv", "--where", "colour = pink"), "unknown category of colour"),
         (("wine.csv", "--where", "quality(3) = 1"), "one value a sample"),
-        (("wine.csv", "--bridge", "quality3=1"), "--bridge: "),
+        (("wine.csv", "--bridge", "quality3=1"), "--bridge is for trajectories"),
         (("wine.csv", "--consistency"), "does not describe the network"),
         (("t.nc", "--where", "true", "-o", "l.csv"), "must end in .nc or .zarr"),
         (("wine.csv", "--where", "true", "-o", "l.nc"), "must end in .csv or .tsv or .parquet"),
@@ -261,6 +263,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
     ],
 )
 def test_wrong_words(here: Path, words: tuple[str, ...], says: str) -> None:
+    (here / "folder.csv").mkdir()
     assert says in refused(*words)
 
 

@@ -122,6 +122,7 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         (TABLE, 'age >= "2021-03-01"', 'age holds numbers, not dates such as "2021-03-01"'),
         (TABLE, "age = old", "unknown signal, parameter or category 'old'"),
         (TABLE, "race + 1 <= 2", "race is a category, not a number; compare it with = or != to"),
+        (TABLE, "race = race", "categories are compared with words, not with one another"),
         (TABLE, "age(0) <= 3", "age has one value a sample; write age without a step"),
         # regions and instances
         (IMAGE, "forall p in long: image(p) <= 3", "unknown region 'long'; did you mean 'lung'?"),

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from constraints import parse
-from constraints.errors import ImpossibleError
+from constraints.errors import FormulaError, ImpossibleError
 from surrogate.codecs import TableCodec
 from surrogate.codecs.columns import Following
 from surrogate.covariance import Covariance
@@ -361,6 +361,11 @@ def test_every_method_labels_rows_honestly(name: str) -> None:
     assert (frame["group"] == frame["race"].map(GROUP)).all()
     again = ask(name, SINGLE)
     assert all((again[n].values == data[n].values).all() for n in ("income", "race", "origin"))
+
+
+def test_more_instances_than_fit_in_memory_are_refused() -> None:
+    with pytest.raises(FormulaError, match="99,999 instances, and at most"):
+        ask("rejection", "income[1] < income[99999]")
 
 
 @pytest.mark.parametrize("name", FEW)
