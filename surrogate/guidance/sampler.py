@@ -171,7 +171,7 @@ def _pilot(scenario: Scenario, seed: int) -> _Pilot:
     return _Pilot(kept, (time.monotonic() - began) / PILOT)
 
 
-def _choice(settings: Settings, samples: int, kind: str, pilot: _Pilot | None) -> tuple[str, str]:
+def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str, str]:
     """The method, and why it is that one: each draw and each particle costs about the same."""
     if settings.method != "auto" or pilot is None:
         return settings.method, "as was asked for"
