@@ -146,7 +146,7 @@ def _instances(goal: Formula, model: Surrogate) -> int:
 
 def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
     """Points (n, D) as a dataset; several instances have a dimension of their own."""
-    data = scenario.model.codec.to_dataset(scenario.shaped(x).float())
+    data = scenario.model.codec.to_dataset(scenario.shaped(x))  # as precise as its verdict was
     if scenario.instances == 1:
         return data
     count = scenario.instances
