@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from typing import Any
 
 from constraints import formula as f
@@ -16,7 +17,9 @@ from constraints.joining import all_of, any_of, quantified
 from constraints.lowered import Atom, Option
 from constraints.nodes import Node
 from constraints.program import Program
-from constraints.terms import Name, Term, add
+from constraints.signals import Layout
+from constraints.syntax import descend
+from constraints.terms import Const, Name, Term, add
 from constraints.warps import admitted
 
 
@@ -31,6 +34,22 @@ class Follower:
     def options(self, instance: int | None, chosen: list[int]) -> tuple[Option, ...]:
         """The weights of some of the leader's words."""
         return tuple(Option(Name(self.leader, instance), i, self.words) for i in chosen)
+
+
+def stated(followers: Mapping[str, Follower], layout: Layout, goal: f.Formula) -> list[f.Formula]:
+    """What follows from the words that the goal names: city = Paris implies country = France."""
+    named = {node.name for node in descend(goal) if isinstance(node, Name)}
+    found: list[f.Formula] = []
+    for name, follower in followers.items():
+        signal = layout.find(name)
+        if name not in named or signal is None or signal.dates:
+            continue
+        for word, value in zip(follower.words, follower.values, strict=True):
+            if word in named and isfinite(value):
+                own = Name(signal.categories[int(value)]) if signal.categories else Const(value)
+                leads = f.Compare((Name(follower.leader), Name(word)), ("=",))
+                found.append(f.Implies(leads, f.Compare((Name(name), own), ("=",))))
+    return found
 
 
 def followed(program: Program, followers: Mapping[str, Follower], *, soft: bool = False) -> Program:

@@ -17,6 +17,7 @@ from torch import Tensor
 from constraints import Formula, conjunction, instances_of
 from constraints.contradictions import refuse_impossible
 from constraints.errors import FormulaError
+from constraints.followers import stated
 from constraints.rules import from_network
 from constraints.syntax import of_instances
 from surrogate.contents import described
@@ -95,7 +96,8 @@ def sample(
     layout = replace(single, instances=_instances(goal, model))
     known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
     physics = known if chosen.consistency else {}
-    given = [rule for each in known.values() for rule in of_instances(each, layout)]
+    always = [*known.values(), *stated(model.codec.followers(), single, goal)]
+    given = [rule for each in always for rule in of_instances(each, layout)]
     refuse_impossible(goal, layout, given=given, end=chosen.end)
     hardness = (chosen.hardness or SOFT) if chosen.guided else chosen.hardness
     scenario = Scenario(
