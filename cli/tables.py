@@ -93,7 +93,7 @@ def options(command: F) -> F:
 
 def given(table: dict[str, Any]) -> list[str]:
     """The options that were used."""
-    return [f"--{name}" for name, value in table.items() if value not in (None, False, "refuse")]
+    return [f"--{name}" for name, value in table.items() if value not in (None, False)]
 
 
 def refuse(table: dict[str, Any], why: str) -> None:

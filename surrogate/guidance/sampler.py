@@ -109,7 +109,10 @@ def sample(
     if chosen.method == "auto":
         say(f"method: {method} ({why})")
     elif method == "rejection" and pilot is not None and not len(pilot.kept.x):
-        say(f"none of {PILOT:,} unconditional samples meets the scenario: this may take long")
+        say(
+            f"none of {PILOT:,} unconditional samples meets the scenario: this may take long; "
+            "the method twisted would not wait for them"
+        )
     question = Question(scenario, samples, seed, chosen, say, progress)
     made = METHODS[method](question)
     if chosen.method == "auto" and made.warnings and _affordable(pilot, samples):
