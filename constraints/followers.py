@@ -7,16 +7,14 @@ What is said of such a column is said of the words it follows from: `country = F
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
 
 from constraints import formula as f
-from constraints.joining import all_of, any_of, quantified
 from constraints.lowered import Atom, Option
 from constraints.nodes import Node
 from constraints.program import Program
+from constraints.rewriting import Rewriting, rewritten
 from constraints.signals import Layout
 from constraints.syntax import descend
 from constraints.terms import Const, Name, Term, add
@@ -56,30 +54,13 @@ def followed(program: Program, followers: Mapping[str, Follower], *, soft: bool 
     """The same statement about the leaders; margins stay as they are where all are `soft`."""
     if not set(followers) & program.needed:
         return program
-    made = copy(program)
-    made.lowered = _Following(followers, soft).formula(program.lowered)
-    made.needed = made.used(made.lowered)
-    made._rows, made._traces = {}, {}
-    return made
+    return rewritten(program, _Following(followers, soft), program.layout)
 
 
-class _Following:
+class _Following(Rewriting):
     def __init__(self, followers: Mapping[str, Follower], soft: bool) -> None:
         self.followers = followers
         self.soft = soft
-
-    def formula(self, node: f.Formula) -> f.Formula:
-        match node:
-            case Atom():
-                return self.atom(node)
-            case f.And(parts):
-                return all_of(self.formula(part) for part in parts)
-            case f.Or(parts):
-                return any_of(self.formula(part) for part in parts)
-            case f.Quantifier(kind, variable, first, last, body, region):
-                return quantified(kind, variable, first, last, self.formula(body), region)
-        found: f.Formula = self.inside(node)
-        return found
 
     def atom(self, atom: Atom) -> f.Formula:
         category = atom.category
@@ -116,23 +97,14 @@ class _Following:
         among = replace(among, open_low=False, open_high=False, slack=0.0)
         return _among(among, follower, term.instance, chosen)
 
-    def inside(self, node: Any) -> Any:
-        """The node with everything below it said of the leaders."""
-        if isinstance(node, tuple):
-            return tuple(self.inside(item) for item in node)
+    def term(self, node: Node) -> Term | None:
         if isinstance(node, Name) and node.name in self.followers:
             return self.total(node)
         if isinstance(node, Option) and node.signal.name in self.followers:
             follower = self.followers[node.signal.name]
             chosen = [i for i, value in enumerate(follower.values) if int(value) == node.index]
             return add(*follower.options(node.signal.instance, chosen))
-        if isinstance(node, Node):
-            below = {each.name: getattr(node, each.name) for each in fields(node)}
-            return replace(node, **{name: self.below(value) for name, value in below.items()})
-        return node
-
-    def below(self, value: Any) -> Any:
-        return self.formula(value) if isinstance(value, f.Formula) else self.inside(value)
+        return None
 
     def total(self, node: Name) -> Term:
         """A number as the sum of its values over the leader's words."""

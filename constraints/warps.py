@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from copy import copy
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from constraints import formula as f
 from constraints.errors import FormulaError, unknown
-from constraints.joining import all_of, any_of, quantified
 from constraints.lowered import Atom, Warped
 from constraints.lowered import Warp as Warp
 from constraints.nodes import Node
 from constraints.program import Program
+from constraints.rewriting import Rewriting, rewritten
 from constraints.semantics import whole_bounds
 from constraints.signals import Layout
-from constraints.terms import Name
+from constraints.terms import Name, Term
 
 LEAST = 1e-6  # of the value: half the width of an equality without tolerance
 
@@ -33,12 +31,8 @@ def warped(program: Program, warps: Mapping[str, Warp], *, soft: bool = False) -
     An atom about one column becomes an interval of its latents, unless it has a hardness k of its
     own or all of them are to be `soft`: a margin is one in data units.
     """
-    made = copy(program)
-    made.layout = _latent(program.layout, warps)
-    made.lowered = _Warping(warps, program.layout, soft).formula(program.lowered)
-    made.needed = made.used(made.lowered)
-    made._rows, made._traces = {}, {}
-    return made
+    layout = _latent(program.layout, warps)
+    return rewritten(program, _Warping(warps, program.layout, soft), layout)
 
 
 def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
@@ -64,38 +58,16 @@ def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
     return replace(layout, signals=signals)
 
 
-class _Warping:
+class _Warping(Rewriting):
     def __init__(self, warps: Mapping[str, Warp], layout: Layout, soft: bool) -> None:
         self.warps = warps
         self.layout = layout
         self.soft = soft
 
-    def formula(self, node: f.Formula) -> f.Formula:
-        match node:
-            case Atom():
-                return self.atom(node)
-            case f.And(parts):
-                return all_of(self.formula(part) for part in parts)
-            case f.Or(parts):
-                return any_of(self.formula(part) for part in parts)
-            case f.Quantifier(kind, variable, first, last, body, region):
-                return quantified(kind, variable, first, last, self.formula(body), region)
-        found: f.Formula = self.inside(node)
-        return found
-
-    def inside(self, node: Any) -> Any:
-        """The node with everything below it in latents."""
-        if isinstance(node, tuple):
-            return tuple(self.inside(item) for item in node)
+    def term(self, node: Node) -> Term | None:
         if isinstance(node, Name) and node.name in self.warps:
             return Warped(node, self.warps[node.name])
-        if isinstance(node, Node):
-            below = {each.name: getattr(node, each.name) for each in fields(node)}
-            return replace(node, **{name: self.below(value) for name, value in below.items()})
-        return node
-
-    def below(self, value: Any) -> Any:
-        return self.formula(value) if isinstance(value, f.Formula) else self.inside(value)
+        return None
 
     def atom(self, atom: Atom) -> f.Formula:
         term = atom.terms[0]

@@ -8,18 +8,90 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
+from torch import Tensor
 
-from surrogate.codecs.columns import Column, Following, Numbers, Words, as_numbers, as_words
+from constraints import Signal
+from constraints.followers import Follower
+from surrogate.codecs.columns import Column, Numbers, Words, as_numbers, as_words
 from surrogate.errors import ModelError
 
 EACH = 20  # rows for each word of a leader at least, on average: fewer lead to anything
 GLANCE = 2_000  # rows that rule out most pairs
 LARGEST = sys.float_info.max
+
+
+@dataclass(frozen=True, eq=False)
+class Following(Column):
+    """A column that is a function of another one's words; x are the channels of that one.
+
+    `own` is what it would be alone, `values` (K,) its number, or that of its category, for each of
+    the leader's words.
+    """
+
+    own: Numbers | Words
+    leader: Words
+    values: tuple[float, ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.own.name
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self.own.kind
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self.own.attrs
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def signal(self) -> Signal:
+        own = self.own.signal()
+        if isinstance(self.own, Words):
+            return own
+        low, high = min(self.values), max(self.values)  # of all words, learned from or not
+        return replace(own, low=low, high=high, span=high - low)
+
+    def follower(self) -> Follower:
+        """As formulas are told of it."""
+        return Follower(self.leader.name, self.leader.categories, self.values)
+
+    def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        return np.zeros((len(values), 0))
+
+    def decode(self, x: Tensor) -> Tensor:
+        weights, values = self.leader.latent(x), torch.tensor(self.values, dtype=torch.float64)
+        if isinstance(self.own, Numbers):
+            return weights @ values.to(x)
+        hot = torch.nn.functional.one_hot(values.long(), len(self.own.categories))
+        return weights @ hot.to(x)
+
+    def latent(self, x: Tensor) -> Tensor:
+        return self.decode(x)
+
+    def signals_of(self, x: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.array(self.values)[self.leader.signals_of(x)]
+        return found if isinstance(self.own, Numbers) else found.astype(np.int64)
+
+    def finish(self, x: np.ndarray) -> np.ndarray:
+        return self.own.restored(self.signals_of(x))
+
+    def within(self, x: Tensor) -> Tensor:
+        return x
+
+    def to_config(self) -> dict[str, Any]:
+        made = {"leader": self.leader.name, "values": list(self.values)}
+        return self.own.to_config() | {"follows": made}
 
 
 def following(data: xr.Dataset, columns: Sequence[Numbers | Words]) -> tuple[Column, ...]:

@@ -22,8 +22,8 @@ from constraints.followers import Follower
 from constraints.warps import Warp
 from surrogate.codecs import columns
 from surrogate.codecs.codec import NONE, Codec, Samples
-from surrogate.codecs.columns import NUMBERS, WORDS, Column, Following, Numbers, Words
-from surrogate.codecs.following import following, restored
+from surrogate.codecs.columns import NUMBERS, WORDS, Column, Numbers, Words
+from surrogate.codecs.following import Following, following, restored
 from surrogate.codecs.variables import plain
 from surrogate.contents import LABELS
 from surrogate.errors import ModelError

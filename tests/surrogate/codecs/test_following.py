@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 
 from surrogate.codecs import TableCodec
-from surrogate.codecs.columns import Following
+from surrogate.codecs.following import Following
 from surrogate.errors import ModelError
 from surrogate.training import seeded
 from surrogate.understanding import understand

@@ -21,7 +21,7 @@ from torch import Tensor
 from constraints import parse
 from constraints.errors import FormulaError, ImpossibleError
 from surrogate.codecs import TableCodec
-from surrogate.codecs.columns import Following
+from surrogate.codecs.following import Following
 from surrogate.covariance import Covariance
 from surrogate.distances import histogram_distance
 from surrogate.exact import Exact
