@@ -8,7 +8,7 @@ to data units); `finish` makes data: counts rounded, words chosen.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -21,9 +21,9 @@ from torch import Tensor
 from constraints import Layout
 from constraints.followers import Follower
 from constraints.warps import Warp
+from surrogate.codecs.variables import Samples
 from surrogate.errors import ModelError
 
-Samples = slice | Sequence[int] | np.ndarray
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -21,10 +21,10 @@ from constraints import FormulaError, Layout
 from constraints.followers import Follower
 from constraints.warps import Warp
 from surrogate.codecs import columns
-from surrogate.codecs.codec import NONE, Codec, Samples
+from surrogate.codecs.codec import NONE, Codec
 from surrogate.codecs.columns import NUMBERS, WORDS, Column, Numbers, Words
 from surrogate.codecs.following import Following, following, restored
-from surrogate.codecs.variables import plain
+from surrogate.codecs.variables import Samples, plain
 from surrogate.contents import LABELS
 from surrogate.errors import ModelError
 
