@@ -19,8 +19,9 @@ from torch import Tensor
 
 from surrogate import sources
 from surrogate.checkpoints import Checkpoints
-from surrogate.codecs import Codec, TableCodec, TimeSeriesCodec
+from surrogate.codecs import Codec, ImageCodec, TableCodec, TimeSeriesCodec
 from surrogate.codecs.codec import NONE
+from surrogate.codecs.images import IMAGE
 from surrogate.covariance import Covariance
 from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.judging import judge, set_apart
@@ -32,6 +33,8 @@ FEWEST = 50  # trajectories
 SHORTEST = 1_000  # steps that even few trajectories are worth
 ROWS = 3  # blocks of a network for rows: more are slower, and no better
 JUDGED = 4096  # held-out samples that the loss is measured with
+PICTURES = 1024  # or images, of which each costs more
+BATCH = 128  # images
 EVERY = 30.0  # seconds between checkpoints, beside those at every look
 
 
@@ -46,12 +49,21 @@ class Preset:
     settings: Settings
     depth: int = 4
     epochs: int | None = 300
+    images: int = 8_000  # steps with images, each of which is worth many numbers
 
     def with_steps(self, steps: int) -> Preset:
         """The same with another number of steps."""
         own = self.settings
         warm_up, look = min(own.warm_up, steps // 5), min(own.check_every, steps)
-        return replace(self, settings=replace(own, steps=steps, warm_up=warm_up, check_every=look))
+        chosen = replace(own, steps=steps, warm_up=warm_up, check_every=look)
+        return replace(self, settings=chosen, images=steps)
+
+    def of(self, codec: Codec) -> Preset:
+        """The same as samples of a kind need it."""
+        if isinstance(codec, ImageCodec):
+            own = self.with_steps(self.images)
+            return replace(own, settings=replace(own.settings, batch=BATCH), depth=1)
+        return replace(self, depth=min(self.depth, ROWS)) if isinstance(codec, TableCodec) else self
 
     def endless(self) -> Preset:
         """The same without early stopping."""
@@ -66,9 +78,9 @@ class Preset:
 
 
 PRESETS = {
-    "quick": Preset(Settings(steps=1_500, warm_up=100, check_every=150)),
+    "quick": Preset(Settings(steps=1_500, warm_up=100, check_every=150), images=1_000),
     "default": Preset(Settings(steps=12_000)),
-    "best": Preset(Settings(steps=30_000, check_every=500)),
+    "best": Preset(Settings(steps=30_000, check_every=500), images=24_000),
 }
 
 
@@ -112,7 +124,8 @@ class Run:
         self.checkpoints = checkpoints
         if "sample" not in data.sizes:
             raise ModelError(
-                "trajectories have the dimensions (sample, time), tables (sample,); these have "
+                "trajectories have the dimensions (sample, time), tables (sample,), images "
+                "(sample, [channel,] y, x); these have "
                 f"({', '.join(str(name) for name in data.sizes)}): rename them"
             )
         count = data.sizes["sample"]
@@ -121,19 +134,19 @@ class Run:
             raise ModelError(f"{count} {noun} are too few to learn from; give {FEWEST} or more")
         self.apart = set_apart(data, seed)
         self.learned = count - len(self.apart.unseen)
-        preset = chosen or PRESETS["default"]
+        codec = _codec(data, self.apart.unseen, transforms)
+        preset = (chosen or PRESETS["default"]).of(codec)
         # fresh trajectories cannot be learned by heart: no reason to stop early
         self.preset = preset.endless() if simulate else preset.within(self.learned)
-        codec = _codec(data, self.apart.unseen, transforms)
-        depth = min(self.preset.depth, ROWS) if isinstance(codec, TableCodec) else self.preset.depth
-        self.model = Surrogate.untrained(codec, seed, depth=depth)
+        self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
         self.model.denoiser.to(device)
         self.fresh = simulate is not None
         if simulate is None:
             self.source = sources.from_dataset(codec, data, self.apart.unseen, seed)
         else:
             self.source = sources.from_simulator(codec, simulate, seed)
-        judges = self.apart.judges[:: math.ceil(len(self.apart.judges) / JUDGED)]
+        most = PICTURES if isinstance(codec, ImageCodec) else JUDGED
+        judges = self.apart.judges[:: math.ceil(len(self.apart.judges) / most)]
         state = None
         if resume and checkpoints is not None and checkpoints.exists():
             state = checkpoints.last(self.identity())
@@ -193,7 +206,7 @@ class Run:
         with torch.no_grad():
             for name, weight in self.model.denoiser.named_parameters():
                 weight.copy_(chosen[name])
-        self.model.denoiser.to("cpu")
+        self.model.denoiser.to("cpu").eval()
         block = self.source.batch(0, min(20_000, self.source.size))
         self.model.covariance = Covariance.of(block)
         self.model.about = {
@@ -233,11 +246,13 @@ def _codec(data: xr.Dataset, unseen: np.ndarray, transforms: Mapping[str, str]) 
     if "time" not in data.sizes:
         if transforms:
             raise ModelError(
-                f"a table's columns are learned by their quantiles; there is no transform of "
-                f"{next(iter(transforms))!r} to choose"
+                f"a table's columns are learned by their quantiles, and images as they are; there "
+                f"is no transform of {next(iter(transforms))!r} to choose"
             )
         learned = np.setdiff1d(np.arange(data.sizes["sample"]), unseen)
-        return TableCodec.fit(data, learned)
+        return (ImageCodec if IMAGE in data and data[IMAGE].ndim > 1 else TableCodec).fit(
+            data, learned
+        )
     with np.errstate(over="ignore", invalid="ignore"):  # which is told below
         codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
     if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
@@ -249,8 +264,9 @@ def _codec(data: xr.Dataset, unseen: np.ndarray, transforms: Mapping[str, str]) 
 
 
 def _emphasis(codec: Codec, held_out: Tensor, noise: Tensor, device: str) -> Tensor | None:
-    """Rows have no edges to speak of: a normal law has none, and all words are at theirs."""
-    if isinstance(codec, TableCodec):
+    """Rows have no edges to speak of: a normal law has none, and all words are at theirs. Nor have
+    images: most of their pixels are at one."""
+    if not isinstance(codec, TimeSeriesCodec):
         return None
     return emphasis(held_out, codec.within, noise).to(device)
 

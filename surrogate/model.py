@@ -22,11 +22,11 @@ from torch import Tensor, nn
 from constraints import Formula
 from surrogate import store
 from surrogate.card import card, curve
-from surrogate.codecs import KINDS, Codec, TableCodec
+from surrogate.codecs import KINDS, Codec, ImageCodec, TableCodec
 from surrogate.covariance import Covariance
 from surrogate.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.errors import ModelError, whole_number
-from surrogate.networks import ResidualMLP, TemporalMLP
+from surrogate.networks import ResidualMLP, TemporalMLP, UNet
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 from surrogate.schedule import VE, karras
 from surrogate.store import CARD, CONFIG, CURVE, WEIGHTS
@@ -72,12 +72,12 @@ class Surrogate:
 
     @property
     def kind(self) -> str:
-        """What it is a surrogate of: "time series" or "table"."""
+        """What it is a surrogate of: "time series", "table" or "images"."""
         return self.codec.kind
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a normalised sample: (C, T) of a trajectory, (D,) of a row."""
+        """Of a normalised sample: (C, T) of a trajectory, (D,) of a row, (C, H, W) of an image."""
         return self.codec.shape
 
     @property
@@ -253,6 +253,8 @@ def network_for(codec: Codec, width: int | None, depth: int) -> nn.Module:
     """A network for samples of the codec's shape; `width` None is chosen to fit them."""
     if isinstance(codec, TableCodec):
         return ResidualMLP(*codec.shape, width, depth)
+    if isinstance(codec, ImageCodec):
+        return UNet(*codec.shape, width, depth)
     channels, steps = codec.shape
     return TemporalMLP(channels, steps, width, depth)
 
@@ -274,7 +276,7 @@ def _denoiser(
     if not all(value.is_floating_point() for value in weights.values()):
         raise ModelError("the weights are no real numbers")
     made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
-    return Preconditioned(made.requires_grad_())
+    return Preconditioned(made.requires_grad_()).eval()
 
 
 def load(folder: str | Path) -> Surrogate:

@@ -2,3 +2,4 @@
 
 from surrogate.networks.residual_mlp import ResidualMLP as ResidualMLP
 from surrogate.networks.temporal_mlp import TemporalMLP as TemporalMLP
+from surrogate.networks.unet import UNet as UNet
