@@ -16,6 +16,7 @@ COMMANDS = {
     "models": "list the built-in models",
     "simulate": "simulate a model and write its trajectories",
     "train": "learn a surrogate of trajectories or of a table",
+    "classifier": "learn which class an image is of, to guide or judge a model of images",
     "sample": "draw trajectories or rows from a surrogate",
     "plot": "draw trajectories as a fan chart, a table column by column",
     "report": "one page about samples: pictures, distances, provenance",

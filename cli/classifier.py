@@ -1,0 +1,187 @@
+"""surrogate classifier DATA"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from cli import console, options
+from simulators.errors import InputError
+
+if TYPE_CHECKING:
+    from surrogate.classifier import Classifier, Progress
+
+TELL = 20.0  # seconds between lines where nobody watches a bar
+
+
+@click.command()
+@click.argument("data")
+@click.option(
+    "--labels", metavar="FILE", help="Labels (IDX, .npy), or their array in .npz [default: found]."
+)
+@click.option("--model", metavar="MODEL", help="The model of images that it is to guide.")
+@click.option("--epochs", type=int, help="Times that the images are seen [default: 10 or more].")
+@click.option("--width", type=int, default=32, show_default=True, help="Features of the network.")
+@click.option("--depth", type=int, default=1, show_default=True, help="Its steps at each size.")
+@click.option(
+    "--estimates",
+    type=int,
+    help="With --model: denoised images to learn from [default: 10,000 to 60,000].",
+)
+@options.seed
+@options.out("classifier", "Folder of the classifier.")
+@options.force
+@options.threads
+@options.as_json
+@options.quiet
+def command(
+    data: str,
+    labels: str | None,
+    model: str | None,
+    epochs: int | None,
+    width: int,
+    depth: int,
+    estimates: int | None,
+    seed: int,
+    out: str,
+    force: bool,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Learn which class an image is of, from the labelled images in DATA.
+
+    DATA is .npz, .npy, IDX, netCDF or a folder of pictures. With --model, half of what is learned
+    from are that model's denoised estimates, as a sampler on its way asks about: such a classifier
+    guides. One without judges finished images.
+
+    \b
+    surrogate classifier train-images-idx3-ubyte.gz --model digits -o guide
+    surrogate sample digits --classifier guide --where 'class(image, 3)'
+    """
+    if estimates is not None and model is None:
+        raise InputError("--estimates are those of a model: add --model")
+    say = console.messages(quiet)
+    target = _target(out, force)
+
+    from cli.sample import chosen
+    from surrogate import store
+    from surrogate.classifier import check_model, fit_classifier
+    from surrogate.images import read_images, told
+    from surrogate.model import Surrogate
+
+    options.compute_on("cpu", threads)
+    guided = None if model is None else Surrogate.load(chosen(model)[0])
+    images = read_images(data, labels, say=lambda text: say.print(escape(text)))
+    if guided is not None:
+        check_model(guided, images)
+    say.print(escape(told(images).removesuffix(" not learned")))
+    with _watched(say) as progress:
+        made = fit_classifier(
+            images,
+            seed=seed,
+            epochs=epochs,
+            width=width,
+            depth=depth,
+            model=guided,
+            pool=estimates,
+            progress=progress,
+        )
+    made.about["command"] = shlex.join(["surrogate", *_words()])
+    made.save(target)
+    _report(made, target, model, say)
+    if as_json:
+        click.echo(
+            store.to_json({"path": str(target), "classes": list(made.classes), **made.about})
+        )
+
+
+def _target(out: str, force: bool) -> Path:
+    """The folder to write, if nothing is lost by it."""
+    from surrogate.classifier import check_place
+
+    target = Path(out)
+    check_place(target)
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
+    if target.exists() and any(target.iterdir()) and not force:
+        raise InputError(f"{out!r} exists; replace it with --force or choose another with -o")
+    return target
+
+
+def _words() -> list[str]:
+    """The command as it was given."""
+    context = click.get_current_context()
+    words = [str(context.info_name)]
+    for option in context.command.params:
+        name = option.name or ""
+        if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        if isinstance(option, click.Argument):
+            words.insert(1, str(value))
+        elif isinstance(option, click.Option) and name not in ("force", "quiet", "as_json"):
+            words += [option.opts[0], str(value)]
+    return words
+
+
+@contextmanager
+def _watched(say: Console) -> Iterator[Callable[[Progress], None]]:
+    """Progress: a bar for people; a line now and then where the output goes elsewhere."""
+    begun = told = time.monotonic()
+    bars: dict[str, Callable[..., None]] = {}
+    seen: dict[str, int] = {}
+
+    with ExitStack() as stack:
+
+        def show(moment: Progress) -> None:
+            nonlocal begun, told
+            note = "" if math.isnan(moment.loss) else f"loss {moment.loss:.3f}"
+            if moment.what not in bars:
+                stack.close()  # one bar at a time
+                bar = console.bar(say, moment.what, moment.total)
+                bars[moment.what], seen[moment.what] = stack.enter_context(bar), 0
+                begun = time.monotonic()
+            bars[moment.what](moment.done - seen[moment.what], note)
+            seen[moment.what] = moment.done
+            now = time.monotonic()
+            if not say.is_terminal and now - told >= TELL:
+                told = now
+                left = (now - begun) / moment.done * (moment.total - moment.done)
+                say.print(
+                    f"{moment.what} {moment.done:,} of {moment.total:,}  {note}  {left:.0f} s left"
+                )
+
+        yield show
+
+
+def _report(made: Classifier, target: Path, model: str | None, say: Console) -> None:
+    about = made.about
+    size = sum(each.stat().st_size for each in target.iterdir())
+    say.print(
+        f"[bold]{escape(str(target))}[/bold]  {len(made.classes)} classes, {made.parameters:,} "
+        f"weights, {console.size(size)}, {about['updates']:,} updates in {about['seconds']:.0f} s, "
+        f"seed {about['seed']}"
+    )
+    for what, name in (("images", "held-out images"), ("estimates", "denoised estimates")):
+        if what in about["held_out"]:
+            found = about["held_out"][what]
+            say.print(
+                f"{name}: {found['accuracy']:.2%} right, calibration error "
+                f"{found['calibration_error']:.4f} ({found['images']:,} of them)"
+            )
+    if model is None:
+        say.print("to guide a model it should know that model's estimates: add --model")
+    rule = shlex.quote(f"class(image, {made.classes[0]})")
+    name = shlex.quote("MODEL" if model is None else model)
+    place = shlex.quote(str(target))
+    say.print(f"next: surrogate sample {escape(name)} --classifier {escape(place)} --where {rule}")

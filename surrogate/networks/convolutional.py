@@ -1,0 +1,77 @@
+"""A small convolutional network that tells classes of images apart.
+
+3 x 3 convolutions, each second one halving the size until few pixels are left; between them
+residual steps x + conv(silu(norm(x))), and at the end the mean over all places. It is smooth (SiLU)
+and looks at one image at a time (group norm, Wu and He, 2018, arXiv:1803.08494), so that its
+gradient at an image is of use and is the same in any batch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import silu
+
+from surrogate.networks.embedding import at_least_one
+from surrogate.networks.unet import FORMAT, halved
+
+COARSEST = 4  # pixels a side at which nothing halves the size further
+GROUP = (
+    8  # features that are normalised together: one alone would lose its mean, which is asked for
+)
+
+
+def halvings_for(side: int) -> int:
+    """How often the size of a picture of so many pixels a side is halved: once or more."""
+    return max(1, math.ceil(math.log2(max(1.0, side / COARSEST))))
+
+
+def norm_of(width: int) -> nn.GroupNorm:
+    return nn.GroupNorm(width // GROUP, width)
+
+
+class Step(nn.Module):
+    """A convolution of (B, C, H, W), added to it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = norm_of(width)
+        self.convolve = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.convolve(silu(self.norm(x)))
+        return out
+
+
+class Convolutional(nn.Module):
+    """Images (B, C, H, W), 0 to 1, to scores (B, K); `depth` steps at each size."""
+
+    def __init__(
+        self, channels: int, side: int, classes: int, features: int = 32, depth: int = 1
+    ) -> None:
+        """`side`: of the images, the longer one."""
+        super().__init__()
+        at_least_one(channels=channels, side=side, classes=classes, features=features, depth=depth)
+        features = GROUP * math.ceil(features / GROUP)
+        layers: list[nn.Module] = []
+        width = channels
+        for i in range(halvings_for(side)):
+            wider = features * (2 if i else 1)
+            layers.append(nn.Conv2d(width, wider, 3, padding=1, stride=2))
+            layers.extend(Step(wider) for _ in range(depth))
+            width = wider
+        self.layers = nn.Sequential(*layers)
+        self.norm = norm_of(width)
+        self.leave = nn.Linear(width, classes)
+        nn.init.zeros_(self.leave.weight)  # every class as likely, at first
+        nn.init.zeros_(self.leave.bias)
+        self.to(memory_format=FORMAT)  # type: ignore[call-overload]
+
+    def forward(self, images: Tensor) -> Tensor:
+        with halved(images, self.training and torch.is_grad_enabled()):
+            centred = (2 * images - 1).contiguous(memory_format=FORMAT)
+            seen = silu(self.norm(self.layers(centred))).mean((2, 3))
+            scores: Tensor = self.leave(seen)
+        return scores.to(images.dtype)
