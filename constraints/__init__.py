@@ -29,6 +29,11 @@ from constraints.formula import implies as implies
 from constraints.formula import instances_of as instances_of
 from constraints.formula import once as once
 from constraints.formula import one_of as one_of
+from constraints.functions import Classifier as Classifier
+from constraints.functions import Function as Function
+from constraints.images import box as box
+from constraints.images import region_from_text as region_from_text
+from constraints.images import standard_regions as standard_regions
 from constraints.language import parse as parse
 from constraints.lowered import Warp as Warp
 from constraints.program import Program as Program
@@ -37,7 +42,6 @@ from constraints.semantics import Boolean as Boolean
 from constraints.semantics import LogLTN as LogLTN
 from constraints.semantics import LogProbabilistic as LogProbabilistic
 from constraints.semantics import Robustness as Robustness
-from constraints.signals import Function as Function
 from constraints.signals import Layout as Layout
 from constraints.signals import Signal as Signal
 from constraints.terms import call as call

@@ -35,12 +35,12 @@ from constraints.errors import DataError, FormulaError
 from constraints.evaluate import Evaluator
 from constraints.folds import NEVER, Fold, PowerMean, PowerOr
 from constraints.frames import Frame
+from constraints.functions import Judged
 from constraints.intervals import Bounds, Parts, intersected, united
-from constraints.lowered import Atom, Warped
-from constraints.nodes import Node
+from constraints.lowered import Atom, Labelled, Pixels
+from constraints.rows import affine, linear
 from constraints.semantics import LogLTN, LogProbabilistic
 from constraints.signals import Layout
-from constraints.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 
 GREATEST_POWER = 4.0
 LEAST_CHANCE = 1e-6  # of a category; below it one is as unlikely as another
@@ -179,6 +179,10 @@ class BeliefEvaluator(Evaluator):
             return chance(y if node.chooses else 1 - y, variance)
         return self.logic.average(y, variance, node)
 
+    def classed(self, node: Labelled, judged: Judged) -> Tensor:
+        """At the mean: what a classifier makes of noise has no closed form."""
+        return judged.own if node.positive else judged.others
+
     def known(self, key: Any, what: str, find: Callable[[], Known]) -> Known:
         """What was found of an atom before, under the same covariance."""
         if key is None:
@@ -191,7 +195,8 @@ class BeliefEvaluator(Evaluator):
 
     def key(self, node: Atom, frame: Frame, y: Tensor) -> Any:
         """What the gradient of a linear atom depends on, and what its noise does."""
-        where = tuple(sorted(frame.variables.items()))
+        pixels = ((name, domain.key) for name, domain in frame.pixels.items())
+        where = tuple(sorted(frame.variables.items())), tuple(sorted(pixels))
         return node.key, frame.sizes, where, y.dtype, self.logic.hardness(node), self.logic.gaussian
 
     def variance(self, rows: Tensor) -> Tensor:
@@ -218,14 +223,10 @@ class BeliefEvaluator(Evaluator):
     def gradients(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         """How the atom's sum depends on the flat sample: (A, D), or (B, A, D) if not linear."""
         places = math.prod(y.shape[1:])
-        if all(linear(term) for term in node.terms):
+        if all(linear(term, self.layout) for term in node.terms):
             key = self.key(node, frame, y)
             if key not in self.rows:
-                basis = torch.eye(self.layout.size, dtype=y.dtype, device=y.device)
-                at = [
-                    self.elsewhere(x).total(node, frame) for x in (basis, torch.zeros_like(basis))
-                ]
-                self.rows[key] = (at[0] - at[1]).reshape(len(basis), places).T.contiguous()
+                self.rows[key] = affine(node, frame, self.layout, self.end, y)[0]
             return self.rows[key]
         with torch.enable_grad():
             x = self.mean.detach().requires_grad_()
@@ -246,7 +247,8 @@ class BeliefEvaluator(Evaluator):
         self.met = None
         value = super().quantifier(node, frame)
         self.correlations = outside + self.correlations
-        if not frame.sizes and isinstance(node.body, Atom) and self.met is not None:
+        steps = not isinstance(node.region, Pixels)  # which are no chain
+        if steps and not frame.sizes and isinstance(node.body, Atom) and self.met is not None:
             chained = self.chained(node.kind, *self.met)
             value = value if chained is None else chained
         return value
@@ -332,29 +334,3 @@ def chance(p: Tensor, variance: Tensor) -> Tensor:
 def thinned(rows: Tensor) -> Tensor:
     """At most MOST_ROWS of them, or nearly, evenly spaced."""
     return rows[:: -(-len(rows) // MOST_ROWS)] if len(rows) else rows
-
-
-def linear(term: Node) -> bool:
-    """Whether a term is linear in the signals (a constant may be added)."""
-    match term:
-        case Const() | Step() | Name():
-            return True
-        case At(Apply("delta" | "cumsum", (body,))):
-            return linear(body)
-        case At(series):
-            return isinstance(series, Name)
-        case Aggregate("mean" | "sum" | "integral", body):
-            return linear(body)
-        case Apply("+" | "neg", arguments):
-            return all(linear(argument) for argument in arguments)
-        case Apply("*", (left, right)):
-            return (linear(left) and _constant(right)) or (_constant(left) and linear(right))
-        case Apply("/", (left, right)):
-            return linear(left) and _constant(right)
-        case Apply() | Aggregate() | Count() | Warped():
-            return False
-    return isinstance(term, Term)  # the weight of a category
-
-
-def _constant(term: Node) -> bool:
-    return isinstance(term, (Const, Step))

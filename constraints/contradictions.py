@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from constraints import formula as f
-from constraints.belief import linear
 from constraints.dates import written
 from constraints.errors import ImpossibleError
 from constraints.evaluate import Evaluator
@@ -26,6 +25,7 @@ from constraints.frames import Frame, Index
 from constraints.lower import lower
 from constraints.lowered import NUMBERS, Atom
 from constraints.resolve import resolve
+from constraints.rows import linear
 from constraints.semantics import Boolean, whole_bounds
 from constraints.signals import Layout
 
@@ -332,7 +332,11 @@ class _Prover:
         size = self.layout.size
         places = math.prod(frame.sizes)
         self.count += places
-        if size > MOST_READINGS or self.count > MOST_SUMS or not all(map(linear, node.terms)):
+        if (
+            size > MOST_READINGS
+            or self.count > MOST_SUMS
+            or not all(linear(t, self.layout) for t in node.terms)
+        ):
             return
         if self.end in ("weak", "strong"):
             return  # what lies outside has no reading

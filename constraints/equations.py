@@ -1,8 +1,8 @@
 """Linear equations among the parts of a conjunction: a·y = b for flat samples y (B, D).
 
-A `forall` over equations is one for each step. A sampler can condition a Gaussian on them exactly,
-and needs the rest of the formula apart. A whole number equals b on [b - 1/2, b + 1/2] before it is
-rounded, a real one within the tolerance of its verdict, x = b +- e.
+A `forall` over equations is one for each step or pixel. A sampler can condition a Gaussian on them
+exactly, and needs the rest of the formula apart. A whole number equals b on [b - 1/2, b + 1/2]
+before it is rounded, a real one within the tolerance of its verdict, x = b +- e.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import torch
 from torch import Tensor
 
 from constraints import formula as f
-from constraints.belief import linear
-from constraints.evaluate import Evaluator
 from constraints.frames import Frame
-from constraints.lowered import Atom
-from constraints.program import DEFAULT, Program
+from constraints.looking import over_pixels
+from constraints.lowered import Atom, Pixels
+from constraints.program import Program
+from constraints.rows import affine, linear
 from constraints.semantics import LEAST
 from constraints.signals import Layout
 
 NARROW = 0.1  # an interval of so much of the data's span is an equation too
 MOST_STEPS = 200  # at which `forall` is so many equations
+MOST_PIXELS = 4_096
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,31 @@ def split(program: Program) -> tuple[Equations, Program | None]:
 
 
 def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:
-    """An equation and the steps at which it is to hold; None if the part is none."""
-    frame = Frame()
-    if isinstance(part, f.Quantifier) and part.kind == "forall" and part.region is None:
-        first, last = part.first, part.last
-        if program.end is not None or first is None or last is None or first.base or last.base:
-            return None
-        count = min(last.offset, program.layout.steps - 1) - first.offset + 1
-        if not 0 < count <= MOST_STEPS:
-            return None
-        frame, part = frame.alone(part.variable, first.offset, count), part.body
+    """An equation and the steps or pixels at which it is to hold; None if the part is none."""
+    frame: Frame | None = Frame()
+    if isinstance(part, f.Quantifier):
+        frame, part = _laid_out(part, program), part.body
         if isinstance(part, Atom) and not part.equality:  # a band: `chains` follow it
             return None
-    if isinstance(part, Atom) and _is_equation(part, program.layout):
+    if frame is not None and isinstance(part, Atom) and _is_equation(part, program.layout):
         return part, frame
     return None
+
+
+def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
+    """The steps or pixels of a `forall` as an axis; None if there is no such, or too many."""
+    if part.kind != "forall":
+        return None
+    if isinstance(part.region, Pixels):
+        frame = over_pixels(Frame(), part.variable, part.region, program.layout)
+        return frame if frame.sizes[0] <= MOST_PIXELS else None
+    first, last = part.first, part.last
+    if part.region is not None or program.end is not None or first is None or last is None:
+        return None
+    count = min(last.offset, program.layout.steps - 1) - first.offset + 1
+    if first.base or last.base or not 0 < count <= MOST_STEPS:
+        return None
+    return Frame().alone(part.variable, first.offset, count)
 
 
 def _is_equation(atom: Atom, layout: Layout) -> bool:
@@ -78,19 +90,50 @@ def _is_equation(atom: Atom, layout: Layout) -> bool:
     spans = [layout.find(name) for name in f.names(atom)]
     widest = max((signal.span or 0.0 for signal in spans if signal is not None), default=0.0)
     narrow = atom.equality or atom.high - atom.low <= NARROW * widest
-    return narrow and all(linear(term) for term in atom.terms)
+    return narrow and all(linear(term, layout) for term in atom.terms)
 
 
 def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equations:
-    size = program.layout.size
-    points = torch.cat([torch.zeros(1, size), torch.eye(size)]).double()
-    found = Evaluator(program.layout, program.layout.split(points), DEFAULT, program.end)
-    rows, low, high = [points[:0, :size]], [points[:0, 0]], [points[:0, 0]]
+    layout = program.layout
+    like = torch.zeros(1, layout.size, dtype=torch.float64)
+    rows, low, high = [like[:0]], [like[:0, 0]], [like[:0, 0]]
     for atom, frame in equations:
-        values = found.total(atom, frame).reshape(-1, *frame.sizes).expand(size + 1, *frame.sizes)
-        values = values.reshape(size + 1, -1)  # one column for each step
+        found, constants = affine(atom, frame, layout, program.end, like)
         half = 0.5 if atom.integer else max(atom.slack, LEAST if atom.equality else 0.0)
-        rows.append((values[1:] - values[0]).mT)
-        low.append(atom.low - values[0] - half)
-        high.append(atom.high - values[0] + half)
-    return Equations(torch.cat(rows), torch.cat(low), torch.cat(high))
+        rows.append(found)
+        low.append(atom.low - constants - half)
+        high.append(atom.high - constants + half)
+    return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
+
+
+def _distinct(found: Equations) -> Equations:
+    """Without rows that say nothing, and those that say again (or in reverse) what another does."""
+    rows, low, high = found.rows, found.low, found.high
+    scale = rows.abs().amax(1) if rows.numel() else rows.new_zeros(len(rows))
+    empty = (scale <= ROUNDING) & (low <= 0) & (high >= 0)
+    # a weighted sum of each row that no two different rows share, but for rounding
+    weights = torch.randn(rows.shape[1], generator=torch.Generator().manual_seed(0)).to(rows)
+    marks = rows @ weights
+    sign = torch.where(marks < 0, -1.0, 1.0)
+    kept: list[int] = []
+    before: int | None = None
+    for i in (marks * sign).argsort(stable=True).tolist():
+        if bool(empty[i]):
+            continue
+        if before is not None and _same(found, before, i, float(sign[before] * sign[i])):
+            continue
+        before = i
+        kept.append(i)
+    kept.sort()
+    return Equations(rows[kept], low[kept], high[kept])
+
+
+def _same(found: Equations, one: int, other: int, sign: float) -> bool:
+    """Whether a row says the same as (minus) another."""
+    ends = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
+    pairs = zip(
+        (found.rows, found.low, found.high),
+        (sign * found.rows[other], *(e[other] for e in ends)),
+        strict=True,
+    )
+    return all(bool((each[one] - mate).abs().max() <= ROUNDING) for each, mate in pairs)

@@ -12,7 +12,8 @@ from torch import Tensor
 from constraints import formula as f
 from constraints.folds import Fold
 from constraints.frames import Frame, Index
-from constraints.lowered import NUMBERS, Atom, Moving
+from constraints.functions import Judged
+from constraints.lowered import Atom, Labelled, Moving, Pixels
 from constraints.values import MAX, MIN, Values, free
 
 
@@ -24,6 +25,8 @@ class Evaluator(Values):
         match node:
             case Atom():
                 return self.atom(node, frame)
+            case Labelled(chance):
+                return self.classed(node, self.judged_as(chance, frame))
             case f.And(()) | f.Or(()):
                 return self.filled(semantics.constant(isinstance(node, f.And)), frame)
             case f.And(parts):
@@ -58,6 +61,10 @@ class Evaluator(Values):
         """The value of the atom whose sum is y."""
         return self.semantics.atom(y, node)
 
+    def classed(self, node: Labelled, judged: Judged) -> Tensor:
+        """The value of the statement that an image is of a class."""
+        return self.semantics.label(judged, node)
+
     def beyond(self) -> float | bool:
         """What counts for an atom that reads off the grid."""
         return self.semantics.constant(self.end == "weak")
@@ -79,7 +86,7 @@ class Evaluator(Values):
         def body(inner: Frame) -> Tensor:
             return self.formula(node.body, inner)
 
-        if node.region is not None and node.region != NUMBERS:
+        if isinstance(node.region, Pixels):
             return self.over_pixels(fold, node.variable, node.region, body, frame)
         assert node.first is not None
         assert node.last is not None

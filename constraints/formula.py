@@ -15,7 +15,20 @@ from typing import Any, NoReturn
 
 from constraints.errors import FormulaError
 from constraints.nodes import Node
-from constraints.terms import END, NOW, Count, Name, Step, Term, step, term
+from constraints.terms import (
+    ARITHMETIC,
+    BUILT_IN,
+    END,
+    NOW,
+    PIXEL,
+    Apply,
+    Count,
+    Name,
+    Step,
+    Term,
+    step,
+    term,
+)
 
 RELATIONS = ("<=", "<", ">=", ">", "=", "!=")
 
@@ -102,6 +115,14 @@ class Compare(Formula):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Holds(Formula):
+    """A call that is a statement by itself: the class of an image, or a user's function, whose
+    sign decides."""
+
+    call: Term
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Not(Formula):
     body: Formula
 
@@ -163,7 +184,7 @@ class Quantifier(Formula):
     first: Step | None
     last: Step | None
     body: Formula
-    region: str | None = None
+    region: str | Node | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("forall", "exists"):
@@ -222,9 +243,16 @@ class Annotated(Formula):
 TRUE, FALSE = And(()), Or(())
 
 
+def stands_alone(call: Apply) -> bool:
+    """Whether a call can be a statement: it is none of the language's own."""
+    return call.function not in (*BUILT_IN, *ARITHMETIC, PIXEL)
+
+
 def formula(value: Any) -> Formula:
     if isinstance(value, Formula):
         return value
+    if isinstance(value, Apply) and stands_alone(value):
+        return Holds(value)
     shown = f"the term {value}" if isinstance(value, Node) else repr(value)
     raise FormulaError(f"{shown} stands where a formula is wanted; compare it with something")
 

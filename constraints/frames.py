@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from constraints.lowered import Pixels
 from constraints.terms import Step
 
 
@@ -34,7 +35,7 @@ class Frame:
 
     sizes: tuple[int, ...] = ()
     variables: Mapping[str, Index] = field(default_factory=dict)
-    pixels: Mapping[str, Tensor | None] = field(default_factory=dict)  # None: every pixel
+    pixels: Mapping[str, Pixels] = field(default_factory=dict)
 
     def index(self, step: Step) -> Index:
         if step.base is None:
@@ -48,6 +49,11 @@ class Frame:
     def extended(self, variable: str, index: Index, size: int) -> Frame:
         """With one more axis, and `variable` at `index` (which may use it)."""
         return Frame((*self.sizes, size), {**self.variables, variable: index}, self.pixels)
+
+    def over(self, variable: str, domain: Pixels, size: int) -> Frame:
+        """With one more axis, along which `variable` takes the `size` pixels of a domain."""
+        inner = self.extended(variable, Index(0, (len(self.sizes),)), size)
+        return Frame(inner.sizes, inner.variables, {**self.pixels, variable: domain})
 
     def alone(self, variable: str, first: int, size: int) -> Frame:
         """Only `variable`, running from `first`, and the variables that stand still."""

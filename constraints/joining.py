@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from constraints import formula as f
 from constraints.lowered import Atom, Option
+from constraints.nodes import Node
 from constraints.terms import Step
 
 
@@ -22,7 +23,7 @@ def quantified(
     first: Step | None,
     last: Step | None,
     body: f.Formula,
-    region: str | None,
+    region: str | Node | None,
 ) -> f.Formula:
     fixed = first is None or last is None or first.base is last.base is None
     if body == (f.TRUE if kind == "forall" else f.FALSE) or (fixed and body in (f.TRUE, f.FALSE)):

@@ -23,6 +23,7 @@ from constraints.terms import (
     BUILT_IN,
     END,
     NOW,
+    PIXEL,
     POINTWISE,
     SERIES,
     Aggregate,
@@ -91,8 +92,8 @@ class _Reader:
         piece = self.read(tree, scope)
         if isinstance(piece, f.Formula):
             return piece
-        if isinstance(piece, Apply) and piece.function not in (*BUILT_IN, "+", "neg", "*", "/"):
-            return f.Compare((piece, Const(0)), (">=",))  # a user's function: its sign decides
+        if isinstance(piece, Apply) and f.stands_alone(piece):
+            return f.Holds(piece)
         shown = _brief(piece)
         advice = advice or f"; compare it with something, as in {shown} <= 1"
         raise self.error(tree, f"{shown} is a number where a formula is wanted{advice}")
@@ -305,6 +306,8 @@ class _Reader:
             return At(callee, self.bound(inside[0], arguments[0]))
         if isinstance(callee, Name) and callee.instance is None and arguments:
             return Apply(callee.name, tuple(arguments))
+        if len(arguments) == 2 and not isinstance(callee, Const):
+            return Apply(PIXEL, (callee, *arguments))
         shown = _brief(callee)
         raise self.error(tree, f"{shown} is read at one step, as in {shown}(0)")
 

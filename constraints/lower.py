@@ -16,8 +16,9 @@ from dataclasses import replace
 
 from constraints import formula as f
 from constraints.joining import all_of, any_of, quantified
-from constraints.lowered import Atom, Moving, Option
+from constraints.lowered import Atom, Chance, Labelled, Moving, Option, Pixel
 from constraints.signals import Layout
+from constraints.syntax import is_image
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
 
 _FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
@@ -58,6 +59,8 @@ class _Lowering:
             case f.Quantifier(kind, variable, first, last, body, region):
                 inner = self.formula(body, positive, k, level + 1)
                 return quantified(_dual(kind, positive), variable, first, last, inner, region)
+            case Labelled(chance, sign):
+                return Labelled(chance, sign == positive, k)
             case Moving(kind, left, right):
                 left, right = (self.formula(part, positive, k, level + 1) for part in (left, right))
                 return replace(node, kind=_dual(kind, positive), left=left, right=right)
@@ -143,11 +146,20 @@ class _Lowering:
     def span(self, term: Term) -> float:
         """How far apart two values of the term can be, where its signal's bounds are known."""
         match term:
-            case At(Name(name)) | Name(name) | Aggregate("max" | "min" | "mean", At(Name(name))):
+            case Name(name):
                 signal = self.layout.find(name)
                 if signal is None:
-                    return math.inf
+                    return 0.0 if name in self.layout.pictures else math.inf
                 return signal.high - signal.low if signal.span is None else signal.span
+            case At(series) | Pixel(series) | Aggregate("max" | "min" | "mean", At(series)):
+                return self.span(series)
+            case Apply(name, arguments):  # operators on images average or move what they are given
+                function = self.layout.function(name)
+                known = function is not None and function.linear and function.returns == "image"
+                spans = (self.span(each) for each in arguments if is_image(each, self.layout))
+                return max(spans, default=math.inf) if known else math.inf
+            case Chance():
+                return 1.0
             case Option():
                 return 0.0
         return math.inf

@@ -11,7 +11,7 @@ from torch import Tensor
 from constraints import formula as f
 from constraints.terms import Name, Step, Term, add
 
-NUMBERS, PIXELS = "#", "*"  # domains of a quantifier besides steps: plain numbers; every pixel
+NUMBERS = "#"  # the domain of a quantifier over plain numbers, not steps
 
 
 class Warp(Protocol):
@@ -55,6 +55,48 @@ class Warped(Term):
 
     signal: Name
     warp: Warp = field(compare=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pixels(Term):
+    """The pixels of images of a shape (C, H, W): those in a region, or all.
+
+    The domain of a quantifier or an aggregate; handed to a function, the region's mask.
+    """
+
+    region: str | None
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pixel(Term):
+    """One pixel of an image of one channel, at a row and a column that are whole numbers."""
+
+    image: Term
+    row: Term
+    column: Term
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chance(Term):
+    """The probability that a classifier gives an image to be of a class, by its number.
+
+    `labels`: what the numbers stand for, to be shown.
+    """
+
+    classifier: str
+    image: Term
+    label: Term
+    labels: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labelled(f.Formula):
+    """That an image is of a class (or, if not `positive`, of another): the likeliest one."""
+
+    chance: Chance
+    positive: bool = True
+    k: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,6 +9,7 @@ from constraints.formula import (
     Annotated,
     Compare,
     Formula,
+    Holds,
     Iff,
     Implies,
     Not,
@@ -17,7 +18,7 @@ from constraints.formula import (
     Until,
     Xor,
 )
-from constraints.lowered import Warped
+from constraints.lowered import Chance, Labelled, Pixel, Pixels, Warped
 from constraints.nodes import Node
 from constraints.terms import (
     BUILT_IN,
@@ -106,6 +107,10 @@ class _Writer:
                 for relation, term in zip(relations, terms[1:], strict=True):
                     shown += f" {relation} {self.operand(term, SUM)}"
                 return shown + ("" if tolerance is None else f" +- {number(tolerance)}"), COMPARE
+            case Holds(call):
+                return self.show(call)
+            case Labelled(chance, positive):
+                return self.show(chance) if positive else (f"not {self.text(chance)}", PREFIX)
             case Quantifier():
                 return self.quantifier(node)
             case Until(kind, left, right, first, last, past):
@@ -124,8 +129,8 @@ class _Writer:
         if sugar is not None:
             return f"{sugar}({body})", PREFIX
         where = ""
-        if node.region is not None:
-            where = f" in {self.name(node.region)}"
+        if _region(node.region) is not None:
+            where = f" in {self.name(str(_region(node.region)))}"
         elif node.first is not None and node.last is not None:
             where = f" in [{_step(node.first)[0]}, {_step(node.last)[0]}]"
         return f"{node.kind} {node.variable}{where}: {body}", OPEN
@@ -140,12 +145,23 @@ class _Writer:
                 return self.term(signal)
             case Step():
                 return _step(node)
+            case Pixels(region):
+                return self.name(region or "image"), ATOM
+            case Pixel(image, row, column):
+                return f"{self.operand(image, ATOM)}({self.text(row)}, {self.text(column)})", ATOM
+            case Chance(classifier, image, Const(label), labels) if label in dict(labels):
+                word = dict(labels)[int(label)]
+                shown = word if word == number(label) else self.name(word, quoted=True)
+                return self.call(self.name(classifier), [self.text(image), shown])
+            case Chance(classifier, image, label):
+                return self.call(self.name(classifier), [self.text(image), self.text(label)])
             case At(series, Step(None, 0, float() as time)):
                 return f"{self.operand(series, ATOM)}@{number(time)}", ATOM
             case At(series, step):
                 return f"{self.operand(series, ATOM)}({_step(step)[0]})", ATOM
             case Aggregate(kind, body, first, last, region):
-                where = [] if region is None else [self.name(region)]
+                name = _region(region)
+                where = [] if name is None else [self.name(name)]
                 return self.call(kind, [self.text(body), *_window(first, last), *where])
             case Count(body, first, last):
                 return self.call("count", [self.text(body), *_window(first, last)])
@@ -215,6 +231,10 @@ def _sugar(node: Quantifier) -> str | None:
         case None, "now" if a == 0 and b == 0:
             return behind
     return None
+
+
+def _region(region: str | Node | None) -> str | None:
+    return region.region if isinstance(region, Pixels) else None if region is None else str(region)
 
 
 def _window(first: Step | None, last: Step | None) -> list[str]:

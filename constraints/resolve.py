@@ -14,8 +14,9 @@ from constraints import formula as f
 from constraints.bridge import ambiguous, readings
 from constraints.comparisons import compared, owned, some
 from constraints.errors import FormulaError, unknown
-from constraints.lowered import NUMBERS, PIXELS, Moving, Option
+from constraints.lowered import NUMBERS, Labelled, Moving, Option
 from constraints.nodes import Node
+from constraints.pixels import Depicting
 from constraints.scope import Scope, Times
 from constraints.signals import Layout
 from constraints.syntax import descend, ends, indexes, is_image, reads_image
@@ -55,7 +56,7 @@ def resolve(
     return _Resolver(layout, end).formula(formula, scope)
 
 
-class _Resolver:
+class _Resolver(Depicting):
     def __init__(self, layout: Layout, end: str | None) -> None:
         self.layout = layout
         self.end = end
@@ -67,6 +68,10 @@ class _Resolver:
         match node:
             case f.Compare():
                 return self.compare(node, scope)
+            case f.Holds(Apply(function) as call) if function in self.layout.classifiers:
+                return Labelled(self.chance(call, scope))
+            case f.Holds(call):
+                return self.compare(f.Compare((call, Const(0)), (">=",)), scope)
             case f.Not(body):
                 return f.Not(self.formula(body, scope))
             case f.And(parts) | f.Or(parts):
@@ -104,7 +109,7 @@ class _Resolver:
 
     def quantifier(self, node: f.Quantifier, scope: Scope) -> f.Formula:
         name = f"%{scope.level}"
-        region = node.region
+        region = None if node.region is None else str(node.region)
         if self.layout.find(node.variable) is not None:
             raise FormulaError(
                 f"{node.kind} {node.variable}: {node.variable} is a signal; name the variable "
@@ -135,8 +140,8 @@ class _Resolver:
     def over_pixels(
         self, node: f.Quantifier, scope: Scope, name: str, region: str | None
     ) -> f.Formula:
-        if region is not None and region not in self.layout.regions:
-            raise unknown("region", region, self.layout.regions)
+        if region is not None and not self.layout.is_region(region):
+            self.layout.region(region, (0, 0))  # which refuses it
         inner = replace(
             scope,
             variables={**scope.variables, node.variable: name},
@@ -144,7 +149,8 @@ class _Resolver:
             level=scope.level + 1,
         )
         body = self.formula(node.body, inner)
-        return f.Quantifier(node.kind, name, None, None, body, region or PIXELS)
+        domain = self.domain(body, name, node.variable, region)
+        return f.Quantifier(node.kind, name, None, None, body, domain)
 
     def anchored(self, node: f.Formula, scope: Scope) -> None:
         """Refuse `forall t: ... eventually[0,5](...)`: it would count from step 0 for every t."""
@@ -192,21 +198,22 @@ class _Resolver:
                 return self.at(series, when, scope)
             case Aggregate() | Count():
                 return self.aggregate(node, scope)
-            case Apply(function, arguments) if function in SERIES:
+            case Apply(function, arguments) if function in SERIES or self.makes_many(function):
                 if scope.now is None:
-                    raise FormulaError(
-                        f"{node} does not say when: write {node}(5), forall t: {node}(t) ..., "
-                        f"always({node} ...) or max({node})"
-                    )
+                    raise FormulaError(self.unsaid(node))
                 return self.at(node, Step(NOW), scope)
-            case Apply("max" | "min" as kind, (body, Name(region))) if (
-                is_image(body, self.layout) and region not in self.layout.names
+            case Apply("max" | "min" as kind, (body, Name(region) as other)) if (
+                is_image(body, self.layout)
+                and not is_image(other, self.layout)
+                and region not in self.layout.names
             ):
                 return self.aggregate(Aggregate(kind, body, region=region), scope)
+            case Apply("pixel", (image, *places)):
+                return self.pixel(node, image, tuple(places), scope)
             case Apply(function, arguments):
                 if function in (*BUILT_IN, "+", "neg", "*", "/"):
                     return Apply(function, tuple(self.term(each, scope) for each in arguments))
-                return self.call(node, scope)
+                return self.applied(node, scope)
         raise FormulaError(f"{node!r} is not a term")
 
     def name(self, node: Name, scope: Scope) -> Term:
@@ -219,7 +226,8 @@ class _Resolver:
                 return Const(node.name == "true")
             if node.name in self.layout.parameters:
                 return Const(float(self.layout.parameters[node.name]))
-            if node.name != "time" or not self.layout.times:
+            image = node.name in self.layout.pictures
+            if not image and (node.name != "time" or not self.layout.times):
                 series, when = self.compact(node.name)
                 return self.at(series, Step(None, when), scope)
         if signal is not None and signal.kind == "column":
@@ -230,16 +238,26 @@ class _Resolver:
                 f"{some(signal.categories)}"
             )
         if scope.now is None:
-            if signal is not None and signal.kind == "image":
-                raise FormulaError(
-                    f"{node} is an image: say which pixels, as in forall p: {node}(p) >= 0, or "
-                    f"mean({node})"
-                )
-            raise FormulaError(
-                f"{node} does not say when: write {node}(0), forall t: {node}(t) ..., "
-                f"always({node} ...) or max({node})"
-            )
+            raise FormulaError(self.unsaid(node))
         return self.at(node, Step(NOW), scope)
+
+    def makes_many(self, function: str) -> bool:
+        """Whether a function's result is a series or an image, not one number."""
+        known = self.layout.function(function)
+        return known is not None and known.returns != "number"
+
+    def unsaid(self, node: Term) -> str:
+        """What is wrong with a series or an image where a number is wanted."""
+        if is_image(node, self.layout):
+            return (
+                f"{node} is an image: say which pixels, as in forall p: {node}(p) >= 0, or "
+                f"mean({node})"
+            )
+        at = 0 if isinstance(node, Name) else 5
+        return (
+            f"{node} does not say when: write {node}({at}), forall t: {node}(t) ..., "
+            f"always({node} ...) or max({node})"
+        )
 
     def compact(self, word: str) -> tuple[Name, int]:
         """`S25` as S at step 25, if that can mean one thing only."""
@@ -249,7 +267,8 @@ class _Resolver:
             raise ambiguous(word, found)
         if not found:
             known = [*self.layout.names, *self.layout.parameters]
-            raise unknown("signal, parameter or category", word, known)
+            known += self.layout.pictures
+            raise unknown("signal, parameter or category", word, known, self.remedy(Name(word)))
         return Name(found[0][0]), found[0][1]
 
     def at(self, series: Term, when: Step, scope: Scope) -> Term:
@@ -259,14 +278,13 @@ class _Resolver:
         if isinstance(series, (At, Aggregate, Count)):
             raise FormulaError(f"{series} is one number; it cannot be read at {when}")
         pixel = scope.variables.get(when.base or "") in scope.pixels
-        if isinstance(series, Apply) and series.function in self.layout.functions:
-            function = self.layout.functions[series.function]
-            if function.returns in ("series", "image"):
-                call = self.call(series, scope)
-                if function.returns == "series":
-                    return At(call, self.times.inside(self.times.step(when, scope), series, scope))
-                return At(call, self.pixel(when, series, scope))
-        step = self.pixel(when, series, scope) if pixel else self.times.step(when, scope)
+        function = self.layout.function(series.function) if isinstance(series, Apply) else None
+        if isinstance(series, Apply) and function is not None and function.returns != "number":
+            call = self.call(series, scope)
+            if function.returns == "series":
+                return At(call, self.times.inside(self.times.step(when, scope), series, scope))
+            return At(call, self.place(when, series, scope))
+        step = self.place(when, series, scope) if pixel else self.times.step(when, scope)
         if isinstance(series, Apply) and series.function in SERIES:
             moved = replace(
                 scope,
@@ -284,13 +302,15 @@ class _Resolver:
 
     def read(self, node: Name, when: Step, scope: Scope) -> Term:
         signal = self.layout.find(node.name)
-        if signal is None and node.name in self.layout.functions:
+        if signal is None and self.layout.function(node.name) is not None:
             return self.call(Apply(node.name, (when,)), scope)
+        if is_image(node, self.layout):
+            return At(self.named(node), self.place(when, node, scope))
         if signal is None and node.name in self.layout.parameters:
             raise FormulaError(f"{node} is a parameter, one number; write {node} without a step")
         if signal is None and node.name != "time":
-            known = [*self.layout.names, *self.layout.functions]
-            raise unknown("signal or function", node.name, known)
+            known = [*self.layout.names, *self.layout.functions, *self.layout.pictures]
+            raise unknown("signal or function", node.name, known, self.remedy(node))
         if signal is None or signal.kind == "series":
             if signal is None and not self.layout.times:
                 raise FormulaError("these signals have no time grid")
@@ -298,60 +318,48 @@ class _Resolver:
                 owned(node, self.layout),
                 self.times.inside(self.times.step(when, scope), node, scope),
             )
-        if signal.kind == "image":
-            return At(owned(node, self.layout), self.pixel(when, node, scope))
         raise FormulaError(f"{node} has one value a sample; write {node} without a step")
 
-    def pixel(self, when: Step, series: Node, scope: Scope) -> Step:
+    def place(self, when: Step, series: Node, scope: Scope) -> Step:
+        """A variable that is a pixel."""
         renamed = scope.variables.get(when.base or "")
         if renamed not in scope.pixels or when.offset:
             raise FormulaError(
                 f"{series}({when}): a pixel is a variable bound by forall or exists, as in "
-                f"forall p: {series}(p) >= 0"
+                f"forall p: {series}(p) >= 0, or a row and a column, as in {series}(3, 4)"
             )
         return Step(renamed)
 
-    def call(self, node: Apply, scope: Scope) -> Term:
-        """A function of the layout on its arguments."""
-        function = self.layout.functions.get(node.function)
-        if function is None:
-            if self.layout.find(node.function) is not None:
-                only = node.arguments[0] if len(node.arguments) == 1 else None
-                if isinstance(only, Name):
-                    raise FormulaError(
-                        f"{node}: {only} is not bound; write forall {only}: ... {node} ..., or "
-                        "give a whole number"
-                    )
-                raise FormulaError(
-                    f"{node}: a signal is read at one step: a whole number, a bound variable, "
-                    "`end`, or one of these plus or minus a whole number; at a model time write "
-                    f"{node.function}@2.5"
-                )
-            raise unknown("function", node.function, [*BUILT_IN, *self.layout.functions])
-        if len(node.arguments) != function.arity:
+    def applied(self, node: Apply, scope: Scope) -> Term:
+        """Something of the layout's on arguments: a function, a classifier, a signal."""
+        if self.layout.function(node.function) is not None:
+            return self.call(node, scope)
+        if node.function in self.layout.classifiers:
+            return self.chance(node, scope)
+        if is_image(Name(node.function), self.layout):
+            return self.pixel(node, Name(node.function), node.arguments, scope)
+        if self.layout.find(node.function) is None:
+            known = [*BUILT_IN, *self.layout.functions, *self.layout.classifiers]
+            raise unknown("function", node.function, known)
+        only = node.arguments[0] if len(node.arguments) == 1 else None
+        if isinstance(only, Name):
             raise FormulaError(
-                f"{node.function} takes {function.arity} argument(s), not {len(node.arguments)}"
+                f"{node}: {only} is not bound; write forall {only}: ... {node} ..., or give a "
+                "whole number"
             )
-        arguments = tuple(
-            owned(each, self.layout)
-            if function.whole and isinstance(each, Name) and self.layout.find(each.name)
-            else self.term(each, scope)
-            for each in node.arguments
+        raise FormulaError(
+            f"{node}: a signal is read at one step: a whole number, a bound variable, `end`, or "
+            f"one of these plus or minus a whole number; at a model time write {node.function}@2.5"
         )
-        return Apply(node.function, arguments)
 
     def aggregate(self, node: Aggregate | Count, scope: Scope) -> Term:
+        if isinstance(node, Aggregate) and isinstance(node.body, Name) and node.region is None:
+            images = self.layout.images
+            if self.names_region(node.body) and len(images) == 1:
+                image = Name(images[0].name, node.body.instance)
+                node = replace(node, body=image, region=node.body.name)
         region = node.region if isinstance(node, Aggregate) else None
-        body: Term | f.Formula = node.body
-        if isinstance(body, Name) and body.name in self.layout.regions and region is None:
-            images = [signal for signal in self.layout.signals if signal.kind == "image"]
-            if self.layout.find(body.name) is None and len(images) == 1:
-                body, region = Name(images[0].name, body.instance), body.name
-        image = isinstance(body, Term) and is_image(body, self.layout)
-        if image:
-            if region is not None and region not in self.layout.regions:
-                raise unknown("region", region, self.layout.regions)
-            assert isinstance(node, Aggregate)
+        if isinstance(node, Aggregate) and is_image(node.body, self.layout):
             if node.kind in ("integral", "argmax", "argmin") or node.first is not None:
                 raise FormulaError(f"{node}: of an image take max, min, mean or sum")
             moved = replace(
@@ -361,11 +369,14 @@ class _Resolver:
                 here=Step(NOW),
                 now=Step(NOW),
             )
-            assert isinstance(body, Term)
-            return Aggregate(node.kind, self.term(body, moved), region=region or PIXELS)
+            body = self.term(node.body, moved)
+            domain = self.domain(body, NOW, str(node.body), None if region is None else str(region))
+            return Aggregate(node.kind, body, region=domain)
         if region is not None:
             raise FormulaError(f"{node}: {region} is not a step and {node.body} is not an image")
         if not self.layout.steps:
+            if isinstance(node.body, Name) and self.layout.find(node.body.name) is None:
+                self.name(node.body, scope)  # which refuses what is not there
             raise FormulaError(f"{node}: these signals have no time grid to aggregate over")
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         span = self.times.window(first, last, scope, str(node), clip=True)

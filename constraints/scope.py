@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from constraints.errors import FormulaError
 from constraints.nodes import Node
 from constraints.signals import Layout
-from constraints.terms import END, NOW, Const, Step, Term
+from constraints.terms import END, NOW, Apply, Const, Step, Term
 
 START = Step(None, 0)
 WIDEST = 1_000_000  # steps in a window
@@ -109,3 +112,51 @@ class Times:
             f"{series} is read at step {reached}, {side}; shorten the window (`end` is the last "
             f"step), or say what to do there: {advice}"
         )
+
+
+_WHOLE = "is a whole number, a variable bound by forall or exists, or a sum of these"
+MOST_VALUES = 100_000  # of the bound variables of a term, together
+_ARITHMETIC: Mapping[str, Callable[..., float]] = {
+    "+": lambda *parts: math.fsum(parts),
+    "neg": operator.neg,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "abs": abs,
+    "max": max,
+    "min": min,
+}
+
+
+def values(term: Term, scope: Scope, what: str) -> list[float]:
+    """All values of a whole number that is made of numbers and bound variables."""
+    bound = sorted({node.base for node in below(term) if isinstance(node, Step) and node.base})
+    if not all(name in scope.ranges for name in bound):
+        raise FormulaError(f"{what} {_WHOLE}")
+    ranges = [range(scope.ranges[name][0], scope.ranges[name][1] + 1) for name in bound]
+    if math.prod(len(each) for each in ranges) > MOST_VALUES:
+        raise FormulaError(f"{what} takes more than {MOST_VALUES:,} values")
+    found = {_value(term, dict(zip(bound, at, strict=True)), what) for at in product(*ranges)}
+    return sorted(found)
+
+
+def _value(term: Term, at: Mapping[str, int], what: str) -> float:
+    match term:
+        case Const(value):
+            found = value
+        case Step(base, offset):
+            found = float(offset + (at[base] if base else 0))
+        case Apply(function, arguments) if function in _ARITHMETIC:
+            parts = [_value(each, at, what) for each in arguments]
+            if function == "/" and not parts[1]:
+                raise FormulaError(f"{what} divides by 0")
+            return float(_ARITHMETIC[function](*parts))
+        case _:
+            raise FormulaError(f"{what} {_WHOLE}")
+    return found
+
+
+def below(node: Node) -> Iterator[Node]:
+    """The node and everything below it."""
+    yield node
+    for child in node.children():
+        yield from below(child)

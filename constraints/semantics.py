@@ -7,8 +7,10 @@
 | `Robustness`      | a - b            | min         | max                    | signed margin  |
 | `Boolean`         | a >= b           | all         | any                    | verdict        |
 
-An equality is `a >= b and a <= b`, or a Gaussian -λ(a-b)² where `gaussian` is given. Negation has
-no place here: it was pushed to the atoms before. The verdict is never derived from a soft value.
+That an image is of class k is worth log p_k, to `Robustness` its lead log p_k - max log p_j, and
+its verdict is whether k is the likeliest class. An equality is `a >= b and a <= b`, or a Gaussian
+-λ(a-b)² where `gaussian` is given. Negation has no place here: it was pushed to the atoms before.
+The verdict is never derived from a soft value.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from torch.nn.functional import logsigmoid
 from constraints.averages import average, average_gaussian
 from constraints.errors import FormulaError
 from constraints.folds import NEVER, All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
-from constraints.lowered import Atom
+from constraints.functions import Judged
+from constraints.lowered import Atom, Labelled
 
 LEAST = 1e-6  # half the width of a hard equality of real numbers without tolerance
 
@@ -48,6 +51,10 @@ class Semantics(Protocol):
 
     def atom(self, y: Tensor, atom: Atom) -> Tensor:
         """The value of `atom` where its sum is `y`."""
+        ...
+
+    def label(self, judged: Judged, node: Labelled) -> Tensor:
+        """The value of the statement that an image is of a class (or is not)."""
         ...
 
     def constant(self, truth: bool) -> float | bool:
@@ -87,7 +94,7 @@ class _Logarithmic:
     def forall(self) -> Fold:
         return Sum() if self.steps == "sum" else Mean()
 
-    def hardness(self, atom: Atom) -> float:
+    def hardness(self, atom: Atom | Labelled) -> float:
         return self.k if atom.k is None else atom.k
 
     def bounds(self, atom: Atom) -> tuple[float, float]:
@@ -114,6 +121,12 @@ class _Logarithmic:
         if math.isinf(high):
             return _soft(y - low, k)
         return _soft(y - low, k) + _soft(high - y, k)
+
+    def label(self, judged: Judged, node: Labelled) -> Tensor:
+        if math.isinf(self.hardness(node)):
+            met = judged.likeliest == node.positive
+            return torch.where(met, 0.0, -torch.inf).to(judged.own.dtype)
+        return judged.own if node.positive else judged.others
 
     def average(self, mean: Tensor, variance: Tensor, atom: Atom) -> Tensor:
         """log E e^c of the atom's value c, its sum being Gaussian."""
@@ -217,6 +230,10 @@ class Robustness:
             margin = torch.where(torch.isnan(y), -torch.inf, margin)
         return margin
 
+    def label(self, judged: Judged, node: Labelled) -> Tensor:
+        margin = judged.own - judged.rival
+        return margin if node.positive else -margin
+
     def constant(self, truth: bool) -> float:
         return math.inf if truth else -math.inf
 
@@ -244,6 +261,9 @@ class Boolean:
         if math.isinf(low):
             return below
         return above if math.isinf(high) else above & below
+
+    def label(self, judged: Judged, node: Labelled) -> Tensor:
+        return judged.likeliest == node.positive
 
     def constant(self, truth: bool) -> bool:
         return truth

@@ -22,10 +22,12 @@ from torch import Tensor
 
 from constraints.data import checked
 from constraints.errors import DataError, FormulaError, unknown
-from constraints.terms import BUILT_IN, Name, is_variable
+from constraints.functions import Classifier, Function
+from constraints.images import OPERATORS, REGIONS, standard_regions
+from constraints.terms import BUILT_IN, PIXEL, Name, is_variable
 
 RANKS = {"series": 1, "column": 0, "category": 1, "image": 3}  # kinds, and axes of a sample
-RETURNS = ("number", "series", "image")
+MAPPINGS = ("parameters", "functions", "regions", "pictures", "classifiers")
 
 
 @dataclass(frozen=True)
@@ -72,30 +74,13 @@ class Signal:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True)
-class Function:
-    """A torch callable that formulas may use by name.
-
-    Its arguments are tensors that broadcast to (B, ...), one value each; with `whole` a signal
-    written bare is handed over entire: (B, T) or (B, C, H, W). `returns` "number": one value for
-    each place; "series" or "image": something to be read at a step or a pixel.
-    """
-
-    call: Callable[..., Tensor]
-    arity: int
-    whole: bool = False
-    returns: str = "number"
-
-    def __post_init__(self) -> None:
-        if not callable(self.call) or self.arity < 1:
-            raise FormulaError("a function is something to call, with one argument or more")
-        if self.returns not in RETURNS:
-            raise unknown("kind of result", self.returns, RETURNS)
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Signals, their grid, and what else a formula may name."""
+    """Signals, their grid, and what else a formula may name.
+
+    `regions`: masks (H, W) of images, besides those that every image has (`images`). `pictures`:
+    constant images (C, H, W). `classifiers`: what says which class an image is of.
+    """
 
     signals: tuple[Signal, ...]
     times: tuple[float, ...] = ()
@@ -103,6 +88,8 @@ class Layout:
     functions: Mapping[str, Function] = field(default_factory=dict)
     regions: Mapping[str, Tensor] = field(default_factory=dict)
     instances: int = 1
+    pictures: Mapping[str, Tensor] = field(default_factory=dict)
+    classifiers: Mapping[str, Classifier] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = self.names
@@ -124,24 +111,46 @@ class Layout:
                 )
         if not (isinstance(self.instances, int) and self.instances >= 1):
             raise FormulaError(f"there is at least one instance, not {self.instances}")
-        for name in ("parameters", "functions", "regions"):
+        for name in MAPPINGS:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         self._check_names()
+        self._check_images()
 
     def __reduce__(self) -> tuple[Any, ...]:  # a proxy has no copy of its own
-        mappings = (dict(each) for each in (self.parameters, self.functions, self.regions))
-        return type(self), (self.signals, self.times, *mappings, self.instances)
+        *first, pictures, classifiers = (dict(getattr(self, name)) for name in MAPPINGS)
+        return type(self), (
+            self.signals,
+            self.times,
+            *first,
+            self.instances,
+            pictures,
+            classifiers,
+        )
 
     def _check_names(self) -> None:
         for name in {*self.parameters, *self.functions} & set(self.names):
             raise FormulaError(f"{name} is a signal; give the parameter or function another name")
-        for name in self.functions:
-            if name in BUILT_IN or not is_variable(name):
+        for name in (*self.functions, *self.classifiers):
+            if name in (*BUILT_IN, PIXEL) or not is_variable(name):
                 raise FormulaError(f"{name!r} cannot name a function: the language has it already")
         for name, value in self.parameters.items():
             if not isinstance(value, (int, float)) or not math.isfinite(value):
                 raise FormulaError(f"the parameter {name} is a finite number, not {value!r}")
-        sizes = {signal.shape[1:] for signal in self.signals if signal.kind == "image"}
+        for name in (*self.pictures, *self.classifiers):
+            Name(name)
+            others = [getattr(self, kind) for kind in MAPPINGS]
+            taken = sum(name in other for other in (*others, OPERATORS, self.names))
+            if taken > 1:
+                raise FormulaError(
+                    f"{name} names something else already; give the picture or classifier a name "
+                    "of its own"
+                )
+
+    def _check_images(self) -> None:
+        pictures = {name: _picture(name, value) for name, value in self.pictures.items()}
+        object.__setattr__(self, "pictures", MappingProxyType(pictures))
+        images = [signal.shape for signal in self.signals if signal.kind == "image"]
+        sizes = {tuple(shape[-2:]) for shape in (*images, *(x.shape for x in pictures.values()))}
         for name, mask in self.regions.items():
             if tuple(mask.shape) not in sizes or not bool(mask.any()):
                 raise FormulaError(
@@ -177,9 +186,17 @@ class Layout:
         return cls(tuple(Signal(word, "column") for word in words), **more)
 
     @classmethod
-    def image(cls, shape: tuple[int, int, int], name: str = "image", **more: Any) -> Layout:
-        """An image of shape (C, H, W)."""
-        return cls((Signal(name, "image", tuple(shape)),), **more)
+    def image(
+        cls,
+        shape: tuple[int, int, int],
+        name: str = "image",
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        **more: Any,
+    ) -> Layout:
+        """An image of shape (C, H, W), with values between `low` and `high`."""
+        return cls((Signal(name, "image", tuple(shape), low=low, high=high),), **more)
 
     def with_function(
         self,
@@ -189,10 +206,53 @@ class Layout:
         *,
         whole: bool = False,
         returns: str = "number",
+        linear: bool = False,
     ) -> Layout:
         """This layout with one more function that formulas may use."""
-        added = {**self.functions, name: Function(call, arity, whole, returns)}
+        added = {**self.functions, name: Function(call, arity, whole, returns, linear)}
         return replace(self, functions=added)
+
+    def with_region(self, name: str, mask: Tensor) -> Layout:
+        """This layout with one more region: a mask (H, W)."""
+        return replace(self, regions={**self.regions, name: mask})
+
+    def with_picture(self, name: str, picture: Tensor) -> Layout:
+        """This layout with one more constant image (C, H, W) that formulas may read."""
+        return replace(self, pictures={**self.pictures, name: picture})
+
+    def with_classifier(
+        self, name: str, call: Callable[[Tensor], Tensor], classes: Sequence[str]
+    ) -> Layout:
+        """This layout with one more classifier: images (B, C, H, W) to log-probabilities (B, K)."""
+        added = {**self.classifiers, name: Classifier(call, tuple(classes))}
+        return replace(self, classifiers=added)
+
+    def function(self, name: str) -> Function | None:
+        """A function by name: one of its own, or an operator on images if it has images."""
+        known = {**OPERATORS, **self.functions} if self.images else self.functions
+        return None if name in self.names else known.get(name)
+
+    def is_region(self, name: str) -> bool:
+        return name in self.regions or (bool(self.images) and name in REGIONS)
+
+    def region(self, name: str, size: tuple[int, int]) -> Tensor:
+        """The mask (H, W) of a region by name, in images of that size."""
+        if not self.is_region(name):
+            remedy = f'; a region is given by layout.with_region("{name}", mask)'
+            known = {*self.regions, *(REGIONS if self.images else ())}
+            raise unknown("region", name, known, remedy if self.images else "")
+        masks = self.regions if name in self.regions else standard_regions(*size)
+        if name not in masks or tuple(masks[name].shape) != tuple(size):
+            has = f"{masks[name].shape[0]}x{masks[name].shape[1]}" if name in masks else "no"
+            raise FormulaError(
+                f"the region {name} has {has} pixels, the image {size[0]}x{size[1]}; give a mask "
+                f"of that size another name, or say it of another image"
+            )
+        return masks[name].to(torch.bool)
+
+    @property
+    def images(self) -> list[Signal]:
+        return [signal for signal in self.signals if signal.kind == "image"]
 
     def find(self, name: str) -> Signal | None:
         return next((signal for signal in self.signals if signal.name == name), None)
@@ -250,3 +310,15 @@ class Layout:
         """The signals as floating tensors of one batch: right names and shapes, no NaN but
         in optional columns."""
         return checked(self, tensors, needed)
+
+
+def _picture(name: str, given: Any) -> Tensor:
+    """Real numbers (C, H, W)."""
+    value = torch.as_tensor(given)
+    value = value if value.is_floating_point() else value.to(torch.get_default_dtype())
+    if value.ndim != 3 or not value.numel() or not bool(torch.isfinite(value).all()):
+        raise FormulaError(
+            f"the picture {name} is finite numbers of shape (C, H, W); this one has shape "
+            f"{tuple(value.shape)}"
+        )
+    return value

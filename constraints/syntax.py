@@ -9,9 +9,9 @@ from constraints import formula as f
 from constraints.bridge import readings
 from constraints.errors import FormulaError
 from constraints.nodes import Node
-from constraints.scope import START
+from constraints.scope import START, below
 from constraints.signals import Layout
-from constraints.terms import END, Aggregate, Apply, At, Count, Name, Step, Term
+from constraints.terms import ARITHMETIC, END, Aggregate, Apply, At, Count, Name, Step, Term
 
 
 def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
@@ -26,7 +26,7 @@ def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
 
 def descend(node: Node) -> list[Node]:
     """The node and everything below it."""
-    return [node, *(below for child in node.children() for below in descend(child))]
+    return list(below(node))
 
 
 def spelled_out(formula: f.Formula, layout: Layout) -> f.Formula:
@@ -85,12 +85,13 @@ def is_image(body: Term, layout: Layout) -> bool:
     """Whether a term is made of images, so that an aggregate of it runs over pixels."""
     if isinstance(body, Name):
         signal = layout.find(body.name)
-        return signal is not None and signal.kind == "image"
+        return body.name in layout.pictures if signal is None else signal.kind == "image"
     if isinstance(body, Apply):
-        function = layout.functions.get(body.function)
+        function = layout.function(body.function)
         if function is not None:
             return function.returns == "image"
-        return any(is_image(argument, layout) for argument in body.arguments)
+        several = body.function in ARITHMETIC
+        return several and any(is_image(argument, layout) for argument in body.arguments)
     return False
 
 

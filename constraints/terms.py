@@ -33,6 +33,8 @@ POINTWISE: Mapping[str, int] = {"abs": 1, "exp": 1, "log": 1, "sqrt": 1, "pow": 
 AGGREGATES = ("max", "min", "mean", "sum", "integral", "argmax", "argmin")
 SERIES = ("delta", "cumsum")  # series in, series out
 BUILT_IN = (*POINTWISE, *AGGREGATES, *SERIES, "count")
+ARITHMETIC = ("+", "neg", "*", "/", "max", "min", *POINTWISE)  # place by place
+PIXEL = "pixel"  # (image, row, column): one number
 
 
 class Term(Node):
@@ -97,10 +99,13 @@ class Term(Node):
     def __bool__(self) -> bool:
         raise TypeError(f"the term {self} has no truth value; compare it: {self} > 0")
 
-    def __getitem__(self, when: Any) -> At:
+    def __getitem__(self, when: Any) -> Term:
+        if isinstance(when, tuple):  # image[3, 4]
+            return Apply(PIXEL, (self, *(term(each) for each in when)))
         return At(self, step(when))
 
-    __call__ = __getitem__
+    def __call__(self, *when: Any) -> Term:
+        return self[when[0] if len(when) == 1 else when]
 
     def __iter__(self) -> Any:
         raise TypeError(f"the term {self} is not a sequence; read it at a step: {self}[0]")
@@ -257,7 +262,7 @@ class Aggregate(Term):
     body: Term
     first: Step | None = None
     last: Step | None = None
-    region: str | None = None
+    region: str | Node | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ on both t and u is laid out over both, as views of the series.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import reduce
 
@@ -18,7 +18,9 @@ from torch.nn.functional import pad
 from constraints import formula as f
 from constraints.folds import Fold, Max, Mean, Min, Sum
 from constraints.frames import Frame, Index
-from constraints.lowered import PIXELS, Moving, Option, Warped
+from constraints.functions import Judged
+from constraints.looking import FOLDED, POINTWISE, Looking
+from constraints.lowered import Chance, Moving, Option, Pixel, Pixels, Warped
 from constraints.nodes import Node
 from constraints.semantics import Boolean, Semantics
 from constraints.signals import Layout
@@ -26,21 +28,6 @@ from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Ste
 
 MAX, MIN, SUM = Max(), Min(), Sum()
 _AGGREGATE: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM}
-_POINTWISE: Mapping[str, Callable[..., Tensor]] = {
-    "neg": torch.neg,
-    "abs": torch.abs,
-    "exp": torch.exp,
-    "log": torch.log,
-    "sqrt": torch.sqrt,
-    "pow": torch.pow,
-    "*": torch.mul,
-    "/": torch.div,
-}
-_FOLDED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "+": torch.add,
-    "max": torch.maximum,
-    "min": torch.minimum,
-}
 
 
 def free(node: Node) -> frozenset[str]:
@@ -68,7 +55,7 @@ def free(node: Node) -> frozenset[str]:
     return found
 
 
-class Values(ABC):
+class Values(Looking):
     """The values that formulas compare: (B, *sizes) in a frame of axes."""
 
     def __init__(
@@ -84,6 +71,8 @@ class Values(ABC):
         self.end = end
         self.like = next(iter(tensors.values()))  # of whose kind constants are
         self._series: dict[tuple[object, ...], Tensor] = {}
+        self._images: dict[tuple[object, ...], Tensor] = {}
+        self._judged: dict[tuple[object, ...], Judged] = {}
         self._outside: list[Tensor] = []  # masks of places off the grid, for the atom at hand
         self._known: list[Tensor] = []  # and masks (B,) of samples that have the values it reads
         self.lacking = {
@@ -213,28 +202,6 @@ class Values(ABC):
             name in frame.variables and bool(frame.variables[name].axes)
         )
 
-    def over_pixels(
-        self,
-        fold: Fold,
-        variable: str,
-        region: str,
-        body: Callable[[Frame], Tensor],
-        frame: Frame,
-    ) -> Tensor:
-        mask = None if region == PIXELS else self.layout.regions[region]
-        axis = len(frame.sizes)
-        pixels = None if mask is None else mask.reshape(-1).nonzero()[:, 0]
-        image = next(signal for signal in self.layout.signals if signal.kind == "image")
-        channels, height, width = image.shape
-        if pixels is not None:  # the region in every channel
-            shift = torch.arange(channels, device=pixels.device)[:, None] * (height * width)
-            pixels = (pixels[None] + shift).reshape(-1)
-        size = image.size if pixels is None else len(pixels)
-        inner = frame.extended(variable, Index(0, (axis,)), size)
-        inner = Frame(inner.sizes, inner.variables, {**frame.pixels, variable: pixels})
-        value = body(inner)
-        return value[..., 0] if value.shape[-1] == 1 else fold.over(value, -1)
-
     # terms: (B, *sizes)
 
     def term(self, node: Term, frame: Frame) -> Tensor:
@@ -248,17 +215,21 @@ class Values(ABC):
             case Step():
                 return frame.numbers(frame.index(node), self.like)
             case At(series, Step(str() as base)) if base in frame.pixels:
-                return self.pixel(series, base, frame)
+                return self.at_pixels(series, base, frame)
+            case Pixel():
+                return self.pixel(node, frame)
+            case Chance():
+                return self.judged_as(node, frame).own.exp()
             case At(series, step):
                 index = frame.index(step)
                 inside = frame.inside(index, self.layout.steps, self.like)
                 if inside is not None and self.end in ("weak", "strong"):
                     self._outside.append(inside)
                 return frame.place(self.series(series), index)
-            case Apply(function, arguments) if function in _POINTWISE:
-                return _POINTWISE[function](*(self.term(each, frame) for each in arguments))
-            case Apply(function, arguments) if function in _FOLDED:
-                return reduce(_FOLDED[function], (self.term(each, frame) for each in arguments))
+            case Apply(function, arguments) if function in POINTWISE:
+                return POINTWISE[function](*(self.term(each, frame) for each in arguments))
+            case Apply(function, arguments) if function in FOLDED:
+                return reduce(FOLDED[function], (self.term(each, frame) for each in arguments))
             case Apply():
                 value = self.call(node, frame)
                 missing = 1 + len(frame.sizes) - value.ndim
@@ -317,28 +288,11 @@ class Values(ABC):
                 return self.call(node, Frame())
         raise TypeError(f"{node!r} is not a series")
 
-    def pixel(self, node: Term, variable: str, frame: Frame) -> Tensor:
-        image = self.own(node) if isinstance(node, Name) else self.call(node, Frame())  # type: ignore[arg-type]
-        flat = image.reshape(len(image), -1)
-        chosen = frame.pixels[variable]
-        flat = flat if chosen is None else flat[:, chosen]
-        return frame.place(flat, frame.variables[variable])
-
-    def call(self, node: Apply, frame: Frame) -> Tensor:
-        """A function of the layout on whole signals and numbers."""
-        function = self.layout.functions[node.function]
-        arguments = [
-            self.own(each) if function.whole and isinstance(each, Name) else self.term(each, frame)
-            for each in node.arguments  # a column has one value, entire or not
-        ]
-        value: Tensor = function.call(*arguments)
-        return value
-
     def aggregate(self, node: Aggregate, frame: Frame) -> Tensor:
         def body(inner: Frame) -> Tensor:
             return self.term(node.body, inner)
 
-        if node.region is not None:
+        if isinstance(node.region, Pixels):
             return self.over_pixels(_AGGREGATE[node.kind], NOW, node.region, body, frame)
         assert node.first is not None
         assert node.last is not None

@@ -159,7 +159,6 @@ def test_construct(text: str, node: Formula) -> None:
         ("+x - -3 <= 1", "x + 3 <= 1"),
         ("forall t: x(1 + t + 1) <= 1", "forall t: x(t + 2) <= 1"),
         ("forall t: t + 1 + x(t) <= 1", "forall t: (t + 1) + x(t) <= 1"),
-        ("safe(x, y)", "safe(x, y) >= 0"),
         ("always[0, 2] (a > 0)", "always[0,2](a > 0)"),
         ("always a > 0 and b > 0", "always(a > 0) and b > 0"),
     ],
