@@ -18,7 +18,8 @@ from cli import console, options
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
-    from surrogate.classifier import Classifier, Progress
+    from surrogate.classifier import Classifier
+    from surrogate.labelled import Progress
 
 TELL = 20.0  # seconds between lines where nobody watches a bar
 
@@ -75,8 +76,9 @@ def command(
 
     from cli.sample import chosen
     from surrogate import store
-    from surrogate.classifier import check_model, fit_classifier
+    from surrogate.classifier import fit_classifier
     from surrogate.images import read_images, told
+    from surrogate.labelled import check_model
     from surrogate.model import Surrogate
 
     options.compute_on("cpu", threads)
@@ -181,7 +183,8 @@ def _report(made: Classifier, target: Path, model: str | None, say: Console) -> 
             )
     if model is None:
         say.print("to guide a model it should know that model's estimates: add --model")
-    rule = shlex.quote(f"class(image, {made.classes[0]})")
-    name = shlex.quote("MODEL" if model is None else model)
-    place = shlex.quote(str(target))
-    say.print(f"next: surrogate sample {escape(name)} --classifier {escape(place)} --where {rule}")
+    first = made.classes[0]
+    spelled = first if first.isdigit() else f'"{first}"'
+    words = ["surrogate", "sample", "MODEL" if model is None else model]
+    words += ["--classifier", str(target), "--where", f"class(image, {spelled})"]
+    say.print(f"next: {escape(shlex.join(words))}")

@@ -6,94 +6,51 @@ have been meant: one that learned from clean images alone is too sure of itself 
 half of each batch are such estimates, at noise levels spread evenly over log σ. The cross entropy
 is least for p(class | what is seen), whatever is seen, so the guide's probabilities are those of a
 class given an estimate.
-
-How far confidence can be trusted is measured on images that were set aside: the expected
-calibration error, the mean of |confidence - accuracy| over bins of confidence (Guo et al. 2017, "On
-calibration of modern neural networks").
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
-from torch.nn.functional import cross_entropy, log_softmax, pad
+from torch.nn.functional import cross_entropy, log_softmax
 
+from constraints.functions import Classifier as Atom
 from surrogate import store
-from surrogate.codecs.images import IMAGE, ImageCodec, check_size, described, told
+from surrogate.calibration import Measured
+from surrogate.codecs.images import check_size, told
 from surrogate.errors import ModelError, TrainingError, whole_number
+from surrogate.labelled import (
+    CLASSES,
+    Batches,
+    Labelled,
+    Pixels,
+    Progress,
+    Watch,
+    check_model,
+    estimates,
+    places_of,
+    pool_of,
+    split,
+    words_of,
+)
 from surrogate.model import Surrogate
 from surrogate.networks.convolutional import Convolutional
 from surrogate.networks.unet import FORMAT
-from surrogate.pixels import LABEL
 from surrogate.store import CONFIG, WEIGHTS
 from surrogate.training import Settings, seeded
 
-if TYPE_CHECKING:
-    from constraints.signals import Classifier as Atom
-
 KIND = "classifier"  # and the name of its folder within that of a model
-FEWEST, EACH = 50, 5  # images in all and of a class
-CLASSES = 1000
-EPOCHS, SHORTEST = 10, 1_000  # steps that even few images are worth
-BATCH = 128
 RATE, DECAY = 3e-3, 1e-2
-SHIFT = 2  # pixels by which images are moved at most, in training
-LEAST, MOST = 0.05, 20.0  # noise levels of estimates, in normalised units
-FEW, MANY = 10_000, 60_000  # estimates that are learned from
-NUMBERS = 200_000_000  # in them
-JUDGED = 5_000  # images that are set aside, and estimates of them
-TOGETHER = 256  # images in a pass without gradients
-BINS = 15  # of confidence
-UNSURE = 0.6  # a confidence below it
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How good probabilities are: `unsure` is the share with a confidence below UNSURE."""
-
-    accuracy: float
-    calibration_error: float
-    log_loss: float
-    unsure: float
-    images: int
-
-    @classmethod
-    def of(cls, log_p: Tensor, truth: Tensor) -> Measured:
-        """Of log-probabilities (N, K) where the classes (N,) are true."""
-        confidence, said = log_p.double().exp().max(1)
-        right = (said == truth).double()
-        where = (confidence * BINS).long().clamp_max(BINS - 1)
-        gaps = torch.zeros(BINS, dtype=torch.float64).index_add_(0, where, confidence - right)
-        return cls(
-            accuracy=right.mean().item(),
-            calibration_error=gaps.abs().sum().item() / len(truth),
-            log_loss=-log_p.double().gather(1, truth[:, None]).mean().item(),
-            unsure=(confidence < UNSURE).double().mean().item(),
-            images=len(truth),
-        )
-
-
-@dataclass(frozen=True)
-class Progress:
-    """A moment of a run: so many of `total` are done of "estimates" or "training"."""
-
-    what: str
-    done: int
-    total: int
-    loss: float = math.nan
-
-
-Watch = Callable[[Progress], None]
 
 
 @dataclass(eq=False)
@@ -136,8 +93,6 @@ class Classifier:
 
     def as_atom(self) -> Atom:
         """What formulas call: class(image, 3)."""
-        from constraints.signals import Classifier as Atom
-
         return Atom(call=self, classes=self.classes)
 
     @property
@@ -147,17 +102,17 @@ class Classifier:
     @torch.no_grad()
     def log_probabilities(self, data: xr.Dataset) -> Tensor:
         """Of all images of a dataset: (N, K)."""
-        read = _Pixels(data)
+        read = Pixels(data)
         if read.codec.size != self.size:
             raise ModelError(
                 f"the classifier is of {told(self.size)}, and the data are {told(read.codec.size)}"
             )
-        parts = [self(read(rows)) for rows in _split(np.arange(len(read)))]
+        parts = [self(read(rows)) for rows in split(np.arange(len(read)))]
         return torch.cat(parts) if parts else torch.zeros(0, len(self.classes))
 
     def measure(self, data: xr.Dataset, labels: Any = None) -> Measured:
         """How good it is on labelled images."""
-        words = _labels(data, labels)
+        words = words_of(data, labels)
         unknown = sorted({*words} - {*self.classes})
         if unknown:
             raise ModelError(
@@ -166,9 +121,7 @@ class Classifier:
             )
         if not words:
             raise ModelError("there are no images to measure a classifier with")
-        places = {word: k for k, word in enumerate(self.classes)}
-        truth = torch.tensor([places[word] for word in words])
-        return Measured.of(self.log_probabilities(data), truth)
+        return Measured.of(self.log_probabilities(data), places_of(words, self.classes))
 
     # --- keeping ----------------------------------------------------------------------------------
 
@@ -286,121 +239,6 @@ def _classes(given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-# --- data -----------------------------------------------------------------------------------------
-
-
-class _Pixels:
-    """Images of a dataset by number: (B, C, H, W), 0 to 1."""
-
-    def __init__(self, data: xr.Dataset) -> None:
-        size, whole = described(data)
-        self.data = data[[IMAGE]].load()
-        # a codec that normalises nothing, and checks what it reads
-        self.codec = ImageCodec(size, (0.0,) * size[0], (1.0,) * size[0], whole)
-
-    def __len__(self) -> int:
-        return int(self.data.sizes["sample"])
-
-    def __call__(self, rows: np.ndarray) -> Tensor:
-        return self.codec.encode(self.data, rows, torch.Generator())
-
-
-def _labels(data: xr.Dataset, labels: Any) -> list[str]:
-    """One word for each image."""
-    if labels is None:
-        if LABEL not in data:
-            raise ModelError(
-                "the images have no labels to learn from: give a label for each, whole numbers or "
-                "words (a variable 'label', or a file with --labels)"
-            )
-        labels = data[LABEL].values
-    given = np.asarray(labels)
-    count = int(data.sizes["sample"])
-    if given.shape != (count,):
-        many = f"{len(given):,} labels" if given.ndim == 1 else f"labels of shape {given.shape}"
-        raise ModelError(f"{many} for {count:,} images; give one for each")
-    if given.dtype.kind == "f" and np.isfinite(given).all() and (given % 1 == 0).all():
-        given = given.astype(np.int64)
-    if given.dtype.kind == "b":
-        given = given.astype(np.int64)
-    if given.dtype.kind not in "iuUO" or not all(
-        isinstance(each, (str, int)) for each in given.tolist()
-    ):
-        raise ModelError(f"labels are whole numbers or words, not {given.dtype}")
-    return [str(each) for each in given.tolist()]
-
-
-def _sorted(words: list[str]) -> tuple[str, ...]:
-    """Classes in order: that of numbers if all are whole ones."""
-    known = {*words}
-    if all(word.isascii() and word.removeprefix("-").isdigit() for word in known):
-        return tuple(sorted(known, key=int))
-    return tuple(sorted(known))
-
-
-def _checked(words: list[str]) -> tuple[str, ...]:
-    """Their classes, if they are enough to learn from."""
-    if len(words) < FEWEST:
-        raise ModelError(f"{len(words)} images are too few to learn from; give {FEWEST} or more")
-    classes = _sorted(words)
-    if len(classes) < 2:
-        raise ModelError(
-            f"all images have the label {classes[0]!r}: there is nothing to tell apart; give "
-            "images of two classes or more"
-        )
-    if len(classes) > CLASSES:
-        raise ModelError(
-            f"{len(classes):,} labels that differ are no classes; up to {CLASSES:,} are learned"
-        )
-    names, counts = np.unique(np.array(words), return_counts=True)
-    rare = counts.argmin()
-    if counts[rare] < EACH:
-        raise ModelError(
-            f"the class {str(names[rare])!r} has {counts[rare]} of {len(words):,} images; give "
-            f"{EACH} or more of each, or leave it out"
-        )
-    return classes
-
-
-def _apart(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of images to learn from, and of a tenth of each class to judge by."""
-    order = torch.randperm(len(truth), generator=seeded(seed, 21))
-    share = min(0.1, JUDGED / len(truth))
-    judges = []
-    for own in range(int(truth.max()) + 1):
-        members = order[truth[order] == own]
-        judges.append(members[: max(1, int(share * len(members)))])
-    held_out = np.sort(torch.cat(judges).numpy())
-    return np.setdiff1d(np.arange(len(truth)), held_out), held_out
-
-
-def _split(rows: np.ndarray, size: int = TOGETHER) -> list[np.ndarray]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
-# --- denoised estimates ---------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def estimates(
-    model: Surrogate, data: xr.Dataset, rows: np.ndarray, seed: int, watch: Watch
-) -> Tensor:
-    """What the model makes of noisy images: E[image | image + σ n] (N, C, H, W), 0 to 1, in half
-    precision; each at a level of its own."""
-    parts, done = [], 0
-    for j, part in enumerate(_split(rows)):
-        generator = seeded(seed, 22, j)
-        clean = model.codec.encode(data, part, generator).to(model.device)
-        spread = torch.rand(len(part), generator=generator)
-        sigma = (LEAST * (MOST / LEAST) ** spread).to(clean)
-        noise = torch.randn(clean.shape, generator=generator).to(clean)
-        found = model.bounded(clean + sigma[:, None, None, None] * noise, sigma)
-        parts.append(model.codec.decode(found)[IMAGE].clamp(0, 1).cpu().half())
-        done += len(part)
-        watch(Progress("estimates", done, len(rows)))
-    return torch.cat(parts)
-
-
 # --- learning -------------------------------------------------------------------------------------
 
 
@@ -428,122 +266,44 @@ def fit_classifier(
     if pool is not None:
         pool = whole_number(pool, "estimates", least=1, most=10**9)
     begun = time.perf_counter()
-    read = _Pixels(data)
-    words = _labels(data, labels)
-    classes = _checked(words)
+    images = Labelled.of(data, labels, seed)
     if model is not None:
         check_model(model, data)
-    places = {word: k for k, word in enumerate(classes)}
-    truth = torch.tensor([places[word] for word in words])
-    learned, held_out = _apart(truth, seed)
-    made = Classifier.untrained(read.codec.size, classes, seed, width, depth)
-    blurred = None
-    if model is not None:
-        count = _pool(len(learned), read.codec.size, pool)
-        order = torch.randperm(len(learned), generator=seeded(seed, 23)).numpy()
-        rows = learned[order[np.arange(count) % len(learned)]]
-        blurred = estimates(model, read.data, rows, seed, progress), truth[rows]
-    batches = _Batches(read, truth, learned, blurred, seed)
+    made = Classifier.untrained(images.pixels.codec.size, images.classes, seed, width, depth)
+    blurred = None if model is None else pool_of(model, images, pool, seed, progress)
+    batches = Batches(images, blurred, seed)
     updates = batches.updates(epochs)
     _train(made.network, batches, updates, progress)
-    judges = truth[held_out]
-    measured = {"images": asdict(made.measure(data.isel(sample=held_out), [*_at(words, held_out)]))}
-    if model is not None:
-        found = estimates(model, read.data, held_out, seed + 1, lambda moment: None)
-        log_p = torch.cat([_log_p(made, found[rows]) for rows in _split(np.arange(len(found)))])
-        measured["estimates"] = asdict(Measured.of(log_p, judges))
     made.about = {
         "seed": seed,
-        "images": len(words),
-        "learned": len(learned),
+        "images": len(images.truth),
+        "learned": len(images.learned),
         "updates": updates,
         "model": None if model is None else model.digest,
         "pool": 0 if blurred is None else len(blurred[0]),
-        "held_out": measured,
+        "held_out": _judged(made, images, model, seed),
         "seconds": time.perf_counter() - begun,
     }
     return made
 
 
-def check_model(model: Surrogate, data: xr.Dataset) -> None:
-    """Refuse a model that is not of images like these."""
-    if not isinstance(model.codec, ImageCodec):
-        raise ModelError(f"a classifier of images cannot guide a model of a {model.kind}")
-    model.codec.matches(data)
-
-
-def _at(words: list[str], rows: np.ndarray) -> list[str]:
-    return [words[k] for k in rows.tolist()]
-
-
 @torch.no_grad()
-def _log_p(made: Classifier, images: Tensor) -> Tensor:
-    return made(images.float())
+def _judged(
+    made: Classifier, images: Labelled, model: Surrogate | None, seed: int
+) -> dict[str, Any]:
+    """How good it is on what was set aside: images, and the model's estimates of them."""
+    truth = images.truth[images.held_out]
+    log_p = [made(images.pixels(rows)) for rows in split(images.held_out)]
+    found = {"images": asdict(Measured.of(torch.cat(log_p), truth))}
+    if model is not None:
+        # other noise than that of the pool
+        theirs = estimates(model, images.pixels.data, images.held_out, seed + 1)
+        log_p = [made(theirs[rows].float()) for rows in split(np.arange(len(theirs)))]
+        found["estimates"] = asdict(Measured.of(torch.cat(log_p), truth))
+    return found
 
 
-def _pool(count: int, size: tuple[int, int, int], asked: int | None) -> int:
-    """How many estimates to learn from."""
-    wanted = min(max(count, FEW), MANY) if asked is None else asked
-    return max(1, min(wanted, NUMBERS // math.prod(size)))
-
-
-@dataclass(frozen=True)
-class _Batches:
-    """Images and their classes by step; with estimates, these are the second half."""
-
-    read: _Pixels
-    truth: Tensor
-    learned: np.ndarray
-    blurred: tuple[Tensor, Tensor] | None
-    seed: int
-
-    @property
-    def size(self) -> int:
-        return min(BATCH, len(self.learned))
-
-    def updates(self, epochs: int | None) -> int:
-        each = math.ceil(len(self.learned) / self.size)
-        return max(SHORTEST, EPOCHS * each) if epochs is None else epochs * each
-
-    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
-        generator = seeded(self.seed, 24, step)
-        clean = self.size if self.blurred is None else (self.size + 1) // 2
-        rows = self._rows(step, clean)
-        images, truth = self.read(rows), self.truth[rows]
-        if self.blurred is not None:
-            pool, theirs = self.blurred
-            drawn = torch.randint(len(pool), (self.size - clean,), generator=generator)
-            images = torch.cat([images, pool[drawn].float()])
-            truth = torch.cat([truth, theirs[drawn]])
-        return shifted(images, generator), truth
-
-    def _rows(self, step: int, count: int) -> np.ndarray:
-        """Every image once, then all again in another order."""
-        total = len(self.learned)
-        first, rows = step * count, np.zeros(0, np.int64)
-        while len(rows) < count:
-            turn, start = divmod(first + len(rows), total)
-            order = torch.randperm(total, generator=seeded(self.seed, 25, turn)).numpy()
-            rows = np.concatenate([rows, order[start : start + count - len(rows)]])
-        return self.learned[rows]
-
-
-def shifted(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image (B, C, H, W) moved by up to SHIFT pixels, fewer if it is small; what comes in is
-    like its edge."""
-    count, _, height, width = images.shape
-    most = min(SHIFT, min(height, width) // 8)
-    if not most:
-        return images
-    wide = pad(images, (most,) * 4, mode="replicate")
-    down, right = torch.randint(0, 2 * most + 1, (2, count), generator=generator)
-    rows = (down[:, None] + torch.arange(height))[:, None, :, None]
-    columns = (right[:, None] + torch.arange(width))[:, None, None, :]
-    each = torch.arange(count)[:, None, None, None]
-    return wide[each, torch.arange(images.shape[1])[:, None, None], rows, columns]
-
-
-def _train(network: Convolutional, batches: _Batches, updates: int, watch: Watch) -> None:
+def _train(network: Convolutional, batches: Batches, updates: int, watch: Watch) -> None:
     """AdamW with warm-up and cosine decay."""
     plan = Settings(steps=updates, batch=batches.size, rate=RATE, warm_up=updates // 20)
     # biases and norms are left free: only what multiplies pixels is held small

@@ -16,19 +16,13 @@ import xarray as xr
 from torch import Tensor, nn
 
 from surrogate import store
-from surrogate.classifier import (
-    Classifier,
-    Measured,
-    Progress,
-    classifier_of,
-    estimates,
-    fit_classifier,
-    shifted,
-)
+from surrogate.calibration import Measured
+from surrogate.classifier import Classifier, classifier_of, fit_classifier
 from surrogate.codecs import ImageCodec
 from surrogate.codecs.codec import Codec
 from surrogate.denoise import Preconditioned
 from surrogate.errors import ModelError
+from surrogate.labelled import Progress, estimates, shifted
 from surrogate.model import Surrogate
 
 SHAPES = ("across", "down", "cross")
@@ -118,7 +112,7 @@ def test_atoms_of_formulas_ask_the_classifier(learned: Classifier) -> None:
     atom = learned.as_atom()
     x = torch.rand(2, 1, 8, 8)
     assert atom.classes == learned.classes
-    assert torch.equal(atom.judge(x), learned(x))
+    torch.testing.assert_close(atom.judge(x).own, learned(x))
 
 
 # --- how sure to be -------------------------------------------------------------------------------
@@ -156,7 +150,7 @@ def test_estimates_are_what_the_model_makes_of_noise() -> None:
     data = shapes(600)
     model = blurring(data)
     rows = np.arange(600)
-    found = estimates(model, data, rows, 0, lambda moment: None).float()
+    found = estimates(model, data, rows, 0).float()
     clean = torch.from_numpy(data["image"].values[:, None] / 255).float()
     assert found.shape == clean.shape
     assert 0 <= found.min() <= found.max() <= 1
@@ -173,7 +167,7 @@ def test_a_guide_knows_how_sure_to_be_of_estimates_where_a_judge_does_not() -> N
     guide = fit_classifier(data, seed=1, epochs=40, width=16, model=model, pool=3_000)
     judge = fit_classifier(data, seed=1, epochs=30, width=16)
     fresh = shapes(600, seed=9)
-    blurred = estimates(model, fresh, np.arange(600), 7, lambda moment: None).float()
+    blurred = estimates(model, fresh, np.arange(600), 7).float()
     truth = torch.tensor([guide.classes.index(word) for word in fresh["label"].values])
     with torch.no_grad():
         guided, judged = (Measured.of(each(blurred), truth) for each in (guide, judge))
