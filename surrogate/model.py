@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ SOLVERS = {
 }
 MOST_STEPS = 100_000
 STEPS = {"predictor-corrector": 1000}  # others: 40
+NAMED = ("pictures", "regions", "classifiers", "functions")  # what formulas of images may name
 LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
 LARGEST = 10**9  # numbers in all samples of a draw
 TOGETHER = 5_000  # samples drawn at a time, or fewer if they are long
@@ -165,6 +166,9 @@ class Surrogate:
         self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
     ) -> xr.Dataset:
         """The same as an xarray.Dataset, rows too."""
+        more = {name: settings.pop(name) for name in NAMED if name in settings}
+        if more:
+            return self.knowing(**more).dataset(samples, seed, where, **settings)
         if where is not None:
             from surrogate.guidance import sampler  # which needs models itself
 
@@ -175,6 +179,15 @@ class Surrogate:
             surrogate_solver=settings.get("solver", "ode"),
             surrogate_model=self.digest,
         )
+
+    def knowing(self, **named: Mapping[str, Any]) -> Surrogate:
+        """The same model, for formulas that name more: see `ImageCodec.knowing`."""
+        if not isinstance(self.codec, ImageCodec):
+            raise ModelError(
+                f"{', '.join(named)}: only formulas about images name such; this is a model of "
+                f"{self.codec.learned}"
+            )
+        return replace(self, codec=self.codec.knowing(**named))
 
     def log_likelihood(
         self, data: xr.Dataset | pd.DataFrame, seed: int = 0, levels: int = 60

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Layout, Signal
+from constraints import Function, Layout, Signal
+from constraints.functions import Classifier
+from constraints.images import standard_regions
 from surrogate.codecs.codec import NONE, Codec
 from surrogate.codecs.variables import Samples
 from surrogate.errors import ModelError
@@ -39,6 +41,7 @@ class ImageCodec(Codec):
     mean: tuple[float, ...]  # of each channel, from 0 to 1
     scale: tuple[float, ...]
     whole: bool  # the data are bytes
+    known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see `knowing`
 
     kind = "images"
     noun = "images"
@@ -73,13 +76,31 @@ class ImageCodec(Codec):
 
     @cached_property
     def _layout(self) -> Layout:
-        from constraints.images import standard_regions
-
         signal = Signal(IMAGE, "image", self.size, low=0.0, high=1.0, span=1.0)
-        return Layout((signal,), regions=standard_regions(*self.size[1:]))
+        regions = {**standard_regions(*self.size[1:]), **self.known.get("regions", {})}
+        return Layout((signal,), **{**self.known, "regions": regions})
 
     def layout(self) -> Layout:
         return self._layout
+
+    def knowing(
+        self,
+        pictures: Mapping[str, Tensor] = NONE,
+        regions: Mapping[str, Tensor] = NONE,
+        classifiers: Mapping[str, Classifier] = NONE,
+        functions: Mapping[str, Function] = NONE,
+    ) -> ImageCodec:
+        """The same, with more that formulas may name: constant images (C, h, w), masks (H, W),
+        classifiers and functions of images.
+        """
+        more = {
+            "pictures": pictures,
+            "regions": regions,
+            "classifiers": classifiers,
+            "functions": functions,
+        }
+        known = {name: {**self.known.get(name, {}), **given} for name, given in more.items()}
+        return replace(self, known={name: given for name, given in known.items() if given})
 
     def _affine_map(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and scale as (C, 1, 1)."""

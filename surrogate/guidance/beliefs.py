@@ -67,11 +67,13 @@ class Belief:
         log_probability = (together + alone).clamp_min(LEAST_LOG)
         return mean + missing @ self.gain.mT, log_probability
 
-    def tilt(self, mean: Tensor, pull: Pull | None = None) -> tuple[Tensor, Tensor]:
+    def tilt(
+        self, mean: Tensor, pull: Pull | None = None, strength: float = 1.0
+    ) -> tuple[Tensor, Tensor]:
         """ψ of the scenario (B,), and the mean of the tilted belief (B, D).
 
         `pull`: v -> Jᵀv with the Jacobian J of the denoiser at these points. σ²J is the covariance
-        of the clean point; without it C_σ takes its place.
+        of the clean point; without it C_σ takes its place. `strength` is what ψ counts for.
         """
         conditioned, log_probability = self.condition(mean)
         if self.scenario.rest is None:
@@ -83,7 +85,7 @@ class Belief:
             rows = self.equations.rows
             moved = self.sigma**2 * pull(slope - (slope @ self.gain) @ rows)
             moved = moved - (moved @ rows.mT) @ self.gain.mT
-        return log_probability + value, conditioned + moved
+        return log_probability + value, conditioned + strength * moved
 
     def rest(self, mean: Tensor) -> tuple[Tensor, Tensor]:
         """The log-probability of the rest of the formula (B,) and its gradient (B, D)."""

@@ -5,18 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from surrogate.errors import SamplingError
 from surrogate.guidance.batches import by_particles
 from surrogate.guidance.gradient import guided
+from surrogate.guidance.moments import ITERATIONS, Moments, Walked, log_mean, walked
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.rejection import reject
 from surrogate.guidance.universal import universal
+from surrogate.model import MOST
+from surrogate.schedule import karras
 from surrogate.training import seeded
 
 STEPS = 40  # of rejection
 MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for
+LEAST = 0.02  # noise before the clean point, with moments
+LED = 50  # levels, with moments
+EACH = 4  # particles of a sample, with moments, where the formula is more than equations
+ROUNDS = 3  # tries for a sample that does not meet the scenario
 
 
 def by_guidance(question: Question) -> Outcome:
@@ -56,6 +64,47 @@ def by_universal_guidance(question: Question) -> Outcome:
     )
     each = 2 if own.forward else 1  # the gradient at the clean point goes back through the network
     return _led(question, x, steps, each * steps * own.recurrence + final)
+
+
+def by_moments(question: Question) -> Outcome:
+    """Independent samples, each led by the moments of its clean point; those that do not meet the
+    scenario are made anew, some times."""
+    own, scenario, samples = question.settings, question.scenario, question.samples
+    steps = own.steps or LED
+    each = max(1, own.particles // samples) if own.particles else 1
+    if own.particles is None and scenario.rest is not None:
+        each = EACH
+    moments = Moments(scenario, own.jacobian, own.strength)
+    sigmas = karras(steps, LEAST, MOST)
+    passes = 2 + ITERATIONS if len(moments.rows) else 2
+    if own.jacobian != "network":
+        passes = 1
+    tell = question.counted(steps)
+    found: list[Walked] = []
+    x = torch.zeros(samples, scenario.size, dtype=torch.float64)
+    missing, spent = torch.arange(samples), 0
+    for turn in range(ROUNDS):
+        made = walked(moments, len(missing), sigmas, seeded(question.seed, 25, turn), each, tell)
+        found.append(made)
+        spent += len(missing) * each * steps * passes
+        x[missing] = made.x.double()
+        met, kept = scenario.satisfied(x[missing])
+        missing = missing[~(met & kept)]
+        if not len(missing) or not scenario.hard:
+            break
+    first = found[0]
+    outcome = Outcome.even(x, drawn=samples * each, steps=steps, evaluations=spent, met=first.met)
+    outcome.least_effective = first.least
+    if not len(moments.rows) and bool(first.log_z.isfinite().any()):
+        # each sample's particles are an independent estimate
+        total = float(log_mean(first.log_z.double()))
+        ratios = torch.exp(first.log_z.double() - total)
+        outcome.log_probability = total
+        if samples > 1:
+            outcome.log_probability_error = float(ratios.std()) / math.sqrt(samples)
+    if len(missing) and scenario.hard:
+        outcome.warnings = [f"{len(missing) / samples:.1%} of the samples do not meet the scenario"]
+    return outcome
 
 
 def _led(question: Question, x: Tensor, steps: int, evaluations: int) -> Outcome:
@@ -101,6 +150,7 @@ def by_rejection(question: Question) -> Outcome:
 
 METHODS: dict[str, Callable[[Question], Outcome]] = {
     "twisted": by_particles,
+    "moments": by_moments,
     "guidance": by_guidance,
     "universal": by_universal_guidance,
     "rejection": by_rejection,

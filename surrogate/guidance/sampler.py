@@ -20,6 +20,7 @@ from constraints.errors import FormulaError
 from constraints.followers import stated
 from constraints.rules import from_network
 from constraints.syntax import of_instances
+from surrogate.codecs import ImageCodec
 from surrogate.contents import described
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation import evaluate
@@ -42,6 +43,8 @@ MOST = 100_000  # draws that are worth it where particles failed
 UNSEEN = math.log(1e-9)  # of what is less probable a model knows little
 ENOUGH = 100  # samples of the pilot that others can be compared with
 LARGEST = 100_000_000  # numbers in the covariance of several instances
+COSTLY = 200  # images that a pilot has
+LED = ("moments", "guidance", "universal")  # methods that need no pilot
 
 
 @dataclass
@@ -91,6 +94,8 @@ def sample(
     samples = whole_number(samples, "samples", least=1)
     seed = whole_number(seed, "seed")
     chosen = settings or Settings()
+    if isinstance(model.codec, ImageCodec):
+        chosen = chosen.for_images()
     rules = dict(where) if isinstance(where, Mapping) else {str(where): where}
     goal, single = conjunction(*rules.values()), model.codec.layout()
     layout = replace(single, instances=_instances(goal, model))
@@ -104,13 +109,15 @@ def sample(
         model, goal, physics, end=chosen.end, hardness=hardness, jacobian_of=chosen.jacobian
     )
     began = time.monotonic()
-    pilot = None if chosen.guided else _pilot(scenario, seed)
+    # a pilot tells how probable the scenario is, where that decides the method
+    pilot = _pilot(scenario, seed) if chosen.method not in LED else None
     method, why = _choice(chosen, samples, pilot)
     if chosen.method == "auto":
         say(f"method: {method} ({why})")
     elif method == "rejection" and pilot is not None and not len(pilot.kept.x):
         say(
-            f"none of {PILOT:,} unconditional samples meets the scenario: this may take long; "
+            f"none of {pilot.kept.drawn:,} unconditional samples meets the scenario: this may take "
+            "long; "
             "the method twisted would not wait for them"
         )
     question = Question(scenario, samples, seed, chosen, say, progress)
@@ -172,8 +179,9 @@ def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
 
 def _pilot(scenario: Scenario, seed: int) -> _Pilot:
     began = time.monotonic()
-    kept = reject(scenario, PILOT, PILOT, seed + 10**6, seeded(seed, 20), steps=PILOT_STEPS)
-    return _Pilot(kept, (time.monotonic() - began) / PILOT)
+    count = COSTLY if isinstance(scenario.model.codec, ImageCodec) else PILOT
+    kept = reject(scenario, count, count, seed + 10**6, seeded(seed, 20), steps=PILOT_STEPS)
+    return _Pilot(kept, (time.monotonic() - began) / count)
 
 
 def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str, str]:
@@ -181,7 +189,7 @@ def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str
     if settings.method != "auto" or pilot is None:
         return settings.method, "as was asked for"
     rate, kept = pilot.kept.rate, len(pilot.kept.x)
-    why = f"{rate:.2%} of {PILOT:,} unconditional samples meet the scenario"
+    why = f"{rate:.2%} of {pilot.kept.drawn:,} unconditional samples meet the scenario"
     if kept < FEW or settings.weighted:
         return "twisted", why
     draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples)
@@ -233,7 +241,7 @@ def _diagnostics(
         families=made.families,
         particles=made.drawn,
         steps=made.steps,
-        evaluations=made.evaluations + (0 if pilot is None else PILOT * PILOT_STEPS),
+        evaluations=made.evaluations + (0 if pilot is None else pilot.kept.drawn * PILOT_STEPS),
         met_before=made.met,
         acceptance=None if pilot is None else pilot.kept.rate,
         copies=made.copies,

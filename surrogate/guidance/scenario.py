@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from surrogate.guidance.beliefs import Belief
 
 SMALL = 250_000  # numbers in G, up to which it is multiplied by as it is
+LARGE = 1_000_000  # numbers in equations, above which one level is kept at a time
 FARTHEST = 50.0  # deviations from the mean at which no value is looked for
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
 
@@ -139,6 +140,8 @@ class Scenario:
             return Belief(self, sigma, estimates.mean(0))
         level = float(sigma)
         if level not in self._beliefs:  # the same for all batches
+            if self._equations.rows.numel() > LARGE:
+                self._beliefs.clear()
             self._beliefs[level] = Belief(self, sigma, estimates.mean(0))
         return self._beliefs[level]
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from surrogate.errors import ModelError, whole_number
 from surrogate.guidance.gradient import WEIGHTS
 
-METHODS = ("auto", "twisted", "guidance", "universal", "rejection")
-JACOBIANS = ("gaussian", "network")
+METHODS = ("auto", "twisted", "moments", "guidance", "universal", "rejection")
+JACOBIANS = ("auto", "gaussian", "network")
 COMMON = ("method", "hardness", "consistency", "end")  # settings of all methods
 OWN = {  # and of each
     "twisted": ("particles", "steps", "weighted", "jacobian"),
+    "moments": ("particles", "steps", "jacobian", "strength"),
     "rejection": ("steps",),
     "guidance": ("steps", "schedule", "correctors", "strength", "langevin"),
     "universal": ("steps", "forward", "backward", "recurrence", "strength", "langevin"),
@@ -32,7 +33,9 @@ WHOLE = (  # settings that count something, with the least and the most
 class Settings:
     """`hardness`: of a >= b, which then counts as logsigmoid(hardness (a - b)); hard without it.
 
-    OWN says which belong to which method; `strength` is λ, `langevin` the steps at the end.
+    OWN says which belong to which method; `strength` is λ, `langevin` the steps at the end, and
+    `jacobian` whose covariance a clean point has: "auto" is the network's of images, else that of
+    a Gaussian.
     """
 
     method: str = "auto"
@@ -42,7 +45,7 @@ class Settings:
     consistency: bool = True
     weighted: bool = False
     end: str | None = None
-    jacobian: str = "gaussian"
+    jacobian: str = "auto"
     schedule: str = "snr"
     correctors: int = 2
     forward: bool = True
@@ -67,8 +70,16 @@ class Settings:
 
     @property
     def guided(self) -> bool:
-        """Whether samples are led to the scenario without weights: not all may meet it."""
+        """Whether samples are led to the scenario by a soft formula: not all may meet it."""
         return self.method in ("guidance", "universal")
+
+    def for_images(self) -> Settings:
+        """The same with what suits images, where it is left to be chosen."""
+        return replace(
+            self,
+            method="moments" if self.method == "auto" else self.method,
+            jacobian="network" if self.jacobian == "auto" else self.jacobian,
+        )
 
 
 def owners(name: str) -> list[str]:

@@ -1,0 +1,166 @@
+"""The paper's experiments on digits: pairs that sum to ten, filled halves, symmetry.
+
+The judge is a classifier of its own: another network, trained apart from the one in the formulas.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import matplotlib
+from paper_bench import NOTHING, Bench, Found, share
+from paper_images import SHEETS, Made, asymmetry, judge, judged, made, pixels, sheet
+from report import Section, Target
+
+from surrogate.guidance.sampler import Settings
+from surrogate.model import Surrogate, pretrained
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+MOST = 256  # samples of a scenario
+FEW = 64  # of the slow methods
+SUM = "exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)"
+DEVIATION = 0.308  # of all pixels of MNIST: the paper's unit
+FILLED = {
+    "upper": f"mean(upper) >= mean(lower) + {DEVIATION}",
+    "lower": f"mean(lower) >= mean(upper) + {DEVIATION}",
+}
+MIRRORED = "forall p: image(p) = mirror(image)(p)"
+WIDTHS = (0.0, 0.1, 0.2, 0.4)  # how far pixels may lie apart
+
+
+def digits(bench: Bench) -> Surrogate:
+    return Surrogate.load(bench.options.model) if bench.options.model else pretrained("digits")
+
+
+def counts(bench: Bench) -> tuple[int, int]:
+    """Samples of ours, and of the slow methods."""
+    return min(bench.samples, MOST), min(bench.slow, FEW)
+
+
+def cost(row: Made) -> list[str]:
+    own = row.cost
+    return [f"{own.evaluations:,.0f}", f"{own.cpu:,.0f}", f"{own.wall:,.0f}", row.log_p]
+
+
+COST = ["evaluations", "CPU s", "wall s", "log P"]
+
+
+def sum_to_ten(bench: Bench) -> Found:
+    """Pairs of digits that sum to ten."""
+    model, (count, few) = digits(bench), counts(bench)
+    ways = {
+        "ours: moments": (count, Settings(method="moments")),
+        "paper: forward": (few, Settings(method="universal", hardness=30.0)),
+        "paper": (few, Settings(method="guidance", hardness=30.0, langevin=10)),
+    }
+    rows, found = [], {}
+    for name, (number, settings) in ways.items():
+        run = made(bench, name, model, number, SUM, settings)
+        seen = judged(judge(bench), pixels(run.data))
+        pairs = seen.classes.reshape(-1, 2)
+        ten = pairs.sum(1) == 10
+        kinds = Counter(map(tuple, pairs[ten].tolist()))
+        most = max(kinds.values(), default=0) / max(1, len(pairs))
+        found[name] = (float(ten.mean()), len(kinds), most, seen.invalid, run)
+        rows.append(
+            [name, f"{number}", share(run.met), share(found[name][0]), f"{len(kinds)}"]
+            + [share(most), share(seen.invalid), *cost(run)]
+        )
+    rows.append(["published", NOTHING, NOTHING, "96 %", "4 (2-8, 4-6)", NOTHING, "~12 %"] + [NOTHING] * 4)
+    rows.append(["published, forward", NOTHING, NOTHING, "100 %", "9", NOTHING, "~8 %"] + [NOTHING] * 4)
+    head = ["method", "pairs", "met (guide)", "ten (judge)", "ordered pairs", "most frequent"]
+    ten, kinds_of, most, invalid, run = found["ours: moments"]
+    targets = [
+        Target("sum to ten, by the judge", 100 * ten, 98, unit=" %"),
+        Target("ordered pairs present", kinds_of, 9, unit=""),
+        Target("share of the most frequent", 100 * most, 40, at_most=True, unit=" %"),
+        Target("no digits", 100 * invalid, 8, at_most=True, unit=" %"),
+        Target("64 pairs in", run.cost.wall * 64 / count, 60, at_most=True, unit=" s"),
+    ]
+    note = sheet(bench, "mnist-sum", run.data.isel(sample=slice(0, 64)))
+    return Found(targets, {"digits that sum to ten": (head + ["no digit", *COST], rows)}, [note])
+
+
+def filling(bench: Bench) -> Found:
+    """One half brighter than the other by the paper's one deviation, and as data have it."""
+    model, (count, few) = digits(bench), counts(bench)
+    rows, targets, notes = [], [], []
+    ways = {
+        "ours: moments": (count, Settings(method="moments")),
+        "paper: forward": (few, Settings(method="universal", hardness=80.0)),
+        "paper": (few, Settings(method="guidance", hardness=80.0, langevin=20)),
+    }
+    for half, where in FILLED.items():
+        for name, (number, settings) in ways.items():
+            run = made(bench, f"{name}, {half}", model, number, where, settings)
+            seen = judged(judge(bench), pixels(run.data))
+            rows.append([half, name, f"{number}", share(run.met), share(seen.invalid), *cost(run)])
+            if name.startswith("ours"):
+                targets += [
+                    Target(f"{half} half: met", 100 * run.met, 99, unit=" %"),
+                    Target(f"{half} half: no digits", 100 * seen.invalid, 10, at_most=True, unit=" %"),
+                ]
+                notes.append(sheet(bench, f"mnist-filling-{half}", run.data.isel(sample=slice(0, 64))))
+        rows.append([half, "published", NOTHING, "pictures"] + [NOTHING] * 5)
+    head = ["brighter half", "method", "samples", "met", "no digit", *COST]
+    return Found(targets, {"one half brighter by a deviation": (head, rows)}, notes)
+
+
+def symmetry(bench: Bench) -> Found:
+    """Digits that are their own mirror images, more or less."""
+    model, (count, few) = digits(bench), counts(bench)
+    rows, points = [], {}
+    runs = [
+        (f"ours: moments, +- {width:g}", count, f"{MIRRORED} +- {width:g}" if width else MIRRORED,
+         Settings(method="moments"))
+        for width in WIDTHS
+    ]
+    runs += [
+        ("paper: forward", few, MIRRORED, Settings(method="universal", hardness=5.0)),
+        ("paper", few, MIRRORED, Settings(method="guidance", hardness=5.0, langevin=0)),
+    ]
+    for name, number, where, settings in runs:
+        run = made(bench, name, model, number, where, settings)
+        seen, off = judged(judge(bench), pixels(run.data)), asymmetry(pixels(run.data))
+        kinds = Counter(seen.classes[seen.confidence >= 0.6].tolist())
+        points[name] = (off, seen.invalid, run)
+        rows.append([name, f"{number}", f"{off:.3f}", share(seen.invalid), _kinds(kinds), *cost(run)])
+    rows.append(["published", NOTHING, NOTHING, "~30 %", NOTHING] + [NOTHING] * 4)
+    rows.append(["published, forward", NOTHING, NOTHING, "~16 %", "1: 88 %"] + [NOTHING] * 4)
+    head = ["method", "samples", "asymmetry", "no digit", "digits (judge)", *COST]
+    off, invalid, run = points["ours: moments, +- 0"]
+    targets = [
+        Target("asymmetry", off, 0.05, at_most=True, unit=""),
+        Target("no digits", 100 * invalid, 15, at_most=True, unit=" %"),
+    ]
+    notes = [sheet(bench, "mnist-symmetry", run.data.isel(sample=slice(0, 64)))]
+    notes.append(trade_off("mnist-symmetry", {k: v[:2] for k, v in points.items()}, "share of no digits"))
+    return Found(targets, {"digits that are their own mirror images": (head, rows)}, notes)
+
+
+def _kinds(kinds: Counter[int]) -> str:
+    total = sum(kinds.values())
+    return ", ".join(f"{k}: {n / total:.0%}" for k, n in kinds.most_common(5))
+
+
+def trade_off(name: str, points: dict[str, tuple[float, float]], realism: str) -> str:
+    """Plot what a constraint costs; a note that says where it is."""
+    SHEETS.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+    ours = [point for key, point in points.items() if key.startswith("ours")]
+    axes.plot(*zip(*ours, strict=True), color="#1f77b4", lw=1)
+    for key, (x, y) in points.items():
+        colour = "#1f77b4" if key.startswith("ours") else "#c62828"
+        axes.scatter([x], [y], color=colour, zorder=3)
+        axes.annotate(key, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axes.set(xlabel="mean absolute asymmetry", ylabel=realism, title=name)
+    axes.spines[["top", "right"]].set_visible(False)
+    path = SHEETS / f"{name}-trade-off.png"
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return f"Trade-off: `benchmarks/results/images/{path.name}`."
+
+
+EXPERIMENTS = {"mnist-sum": sum_to_ten, "mnist-filling": filling, "mnist-symmetry": symmetry}
