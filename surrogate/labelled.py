@@ -29,7 +29,7 @@ CLASSES = 1000
 EPOCHS, SHORTEST = 10, 1_000  # steps that even few images are worth
 BATCH = 128
 SHIFT = 2  # pixels by which images are moved at most
-LEAST, MOST = 0.05, 20.0  # noise levels of estimates, in normalised units
+LEVELS = 0.05, 20.0  # of the noise of estimates, in normalised units
 FEW, MANY = 10_000, 60_000  # estimates that are learned from
 NUMBERS = 200_000_000  # in them
 JUDGED = 5_000  # images that are set aside
@@ -183,15 +183,17 @@ def estimates(
     rows: np.ndarray,
     seed: int,
     watch: Watch = lambda moment: None,
+    levels: tuple[float, float] = LEVELS,
 ) -> Tensor:
     """What the model makes of noisy images: E[image | image + σ n] (N, C, H, W), 0 to 1, in half
-    precision; each at a level of its own."""
+    precision; each at a level of its own between `levels`."""
+    least, most = levels
     parts, done = [], 0
     for j, part in enumerate(split(rows)):
         generator = seeded(seed, 22, j)
         clean = model.codec.encode(data, part, generator).to(model.device)
         spread = torch.rand(len(part), generator=generator)
-        sigma = (LEAST * (MOST / LEAST) ** spread).to(clean)
+        sigma = (least * (most / least) ** spread).to(clean)
         noise = torch.randn(clean.shape, generator=generator).to(clean)
         found = model.bounded(clean + sigma[:, None, None, None] * noise, sigma)
         parts.append(model.codec.decode(found)[IMAGE].clamp(0, 1).cpu().half())
