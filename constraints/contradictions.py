@@ -11,32 +11,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from constraints import formula as f
-from constraints.dates import written
+from constraints.bounds import Bounds, Choice, Conflict, Sources, Sum, shown_as
 from constraints.errors import ImpossibleError
-from constraints.evaluate import Evaluator
 from constraints.frames import Frame, Index
+from constraints.images import CHANNELS
+from constraints.looking import over_pixels
 from constraints.lower import lower
-from constraints.lowered import NUMBERS, Atom
+from constraints.lowered import Atom, Pixels
 from constraints.resolve import resolve
-from constraints.rows import linear
-from constraints.semantics import Boolean, whole_bounds
-from constraints.signals import Layout
+from constraints.rows import affine, linear
+from constraints.semantics import whole_bounds
+from constraints.signals import Layout, Signal
 
 MOST_READINGS = 4_000  # of a flat sample; beyond it only the obvious is looked for
 MOST_SUMS = 20_000
+MOST_CELLS = 40_000  # readings in all sums
 MOST_BRANCHES = 2_000  # of all disjunctions together
 MOST_STEPS = 100  # of a quantifier around a disjunction, which are looked at one by one
 ROUNDS = 50
-_CLOSE = 1e-9
-
-Sources = frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -91,126 +88,18 @@ def _conjuncts(formula: f.Formula) -> tuple[f.Formula, ...]:
     return formula.parts if isinstance(formula, f.And) and formula.parts else (formula,)
 
 
-@dataclass(frozen=True)
-class _Sum:
-    """low <= Σ coefficient·reading <= high; `strict`: whether the ends are excluded."""
-
-    cells: tuple[int, ...]
-    coefficients: tuple[float, ...]
-    low: float
-    high: float
-    strict: tuple[bool, bool]
-    sources: Sources
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """At least one of the branches holds."""
-
-    branches: tuple[tuple[_Sum | _Choice, ...], ...]
-    sources: Sources
-
-
-class _Conflict(Exception):
-    def __init__(self, sources: Sources, reason: str) -> None:
-        super().__init__(reason)
-        self.sources = sources
-        self.reason = reason
-
-
-@dataclass
-class _Bounds:
-    """What each reading is known to lie between, and from which parts that follows."""
-
-    low: list[float]
-    high: list[float]
-    low_from: list[Sources]
-    high_from: list[Sources]
-    whole: list[bool]
-    names: list[str] = field(repr=False)
-    dates: list[bool] = field(repr=False)
-
-    def copy(self) -> _Bounds:
-        lists = (self.low, self.high, self.low_from, self.high_from)
-        low, high, low_from, high_from = (list(values) for values in lists)
-        rest = (self.whole, self.names, self.dates)
-        return _Bounds(low, high, low_from, high_from, *rest)  # type: ignore[arg-type]
-
-    def raise_low(self, cell: int, value: float, sources: Sources) -> bool:
-        if self.whole[cell] and math.isfinite(value):
-            value = math.ceil(value - _CLOSE)
-        if value <= self.low[cell] + _CLOSE * max(1.0, abs(value)):
-            return False
-        self.low[cell], self.low_from[cell] = value, sources
-        return self.meet(cell)
-
-    def drop_high(self, cell: int, value: float, sources: Sources) -> bool:
-        if self.whole[cell] and math.isfinite(value):
-            value = math.floor(value + _CLOSE)
-        if value >= self.high[cell] - _CLOSE * max(1.0, abs(value)):
-            return False
-        self.high[cell], self.high_from[cell] = value, sources
-        return self.meet(cell)
-
-    def meet(self, cell: int) -> bool:
-        low, high = self.low[cell], self.high[cell]
-        if low > high + _CLOSE * max(1.0, abs(low)):
-            raise _Conflict(
-                self.low_from[cell] | self.high_from[cell],
-                f"{self.names[cell]} would have to be at least {_shown(low, self.dates[cell])} "
-                f"and at most {_shown(high, self.dates[cell])}",
-            )
-        return True
-
-    def tighten(self, row: _Sum) -> bool:
-        """Pass the sum's bounds on to its readings; whether anything changed."""
-        least = [c * (self.low if c > 0 else self.high)[i] for i, c in _terms(row)]
-        most = [c * (self.high if c > 0 else self.low)[i] for i, c in _terms(row)]
-        from_least = [(self.low_from if c > 0 else self.high_from)[i] for i, c in _terms(row)]
-        from_most = [(self.high_from if c > 0 else self.low_from)[i] for i, c in _terms(row)]
-        self.check(row, sum(least), row.sources.union(*from_least), above=True)
-        self.check(row, sum(most), row.sources.union(*from_most), above=False)
-        changed = False
-        for j, (cell, c) in enumerate(_terms(row)):
-            rest_least = math.fsum(least[:j] + least[j + 1 :])
-            rest_most = math.fsum(most[:j] + most[j + 1 :])
-            above = row.sources.union(*from_least[:j], *from_least[j + 1 :])
-            below = row.sources.union(*from_most[:j], *from_most[j + 1 :])
-            if math.isfinite(row.high) and math.isfinite(rest_least):
-                bound = (row.high - rest_least) / c
-                move = self.drop_high if c > 0 else self.raise_low
-                changed |= move(cell, bound, above)
-            if math.isfinite(row.low) and math.isfinite(rest_most):
-                bound = (row.low - rest_most) / c
-                move = self.raise_low if c > 0 else self.drop_high
-                changed |= move(cell, bound, below)
-        return changed
-
-    def check(self, row: _Sum, reach: float, sources: Sources, above: bool) -> None:
-        """Whether the sum, at least (at most) `reach`, can stay within its bounds."""
-        bound, strict = (row.high, row.strict[1]) if above else (row.low, row.strict[0])
-        if not math.isfinite(reach) or not math.isfinite(bound):
-            return
-        excess = reach - bound if above else bound - reach
-        close = _CLOSE * max(1.0, abs(reach))
-        if excess > close or (strict and excess > -close):
-            shown = " + ".join(
-                self.names[i] if c == 1 else f"{c:g}*{self.names[i]}" for i, c in _terms(row)
-            )
-            shown = shown.replace("+ -1*", "- ").replace("+ -", "- ") or "it"
-            here, there = ("least", "less") if above else ("most", "more")
-            dated = row.coefficients == (1.0,) and self.dates[row.cells[0]]
-            least, most = _shown(reach, dated), _shown(bound, dated)
-            wanted = f"{there} than {most}" if strict else f"{most} or {there}"
-            raise _Conflict(sources, f"{shown} is at {here} {least}, and must be {wanted}")
-
-
-def _shown(value: float, dated: bool) -> str:
-    return written(value) if dated else f"{value:g}"
-
-
-def _terms(row: _Sum) -> Iterator[tuple[int, float]]:
-    return zip(row.cells, row.coefficients, strict=True)
+def _reading(own: str, signal: Signal, place: int) -> str:
+    """A number of a flat sample, as a formula has it."""
+    match signal.kind:
+        case "column":
+            return own
+        case "category":
+            return f'({own} = "{signal.categories[place]}")'
+        case "image" if signal.shape[0] in (1, len(CHANNELS)):
+            channel, pixel = divmod(place, signal.shape[1] * signal.shape[2])
+            image = own if signal.shape[0] == 1 else f"{CHANNELS[channel]}({own})"
+            return f"{image}({pixel // signal.shape[2]}, {pixel % signal.shape[2]})"
+    return f"{own}({place})"
 
 
 def _plain(node: f.Formula) -> bool:
@@ -227,33 +116,27 @@ class _Prover:
         self.layout = layout
         self.end = end
         self.first_limit = len(parts)
-        self.count = self.branches = 0
+        self.like = torch.zeros(1, dtype=torch.float64)
+        self.count = self.branches = self.cells = 0
         self.start = self.known_bounds()
-        self.parts: list[list[_Sum | _Choice]] = []
+        self.parts: list[list[Sum | Choice]] = []
         for i, part in enumerate(parts):
             lowered = lower(resolve(part, layout, end), layout)
             self.parts.append(list(self.rows(lowered, Frame(), frozenset({i}))))
 
-    @cached_property
-    def basis(self) -> Evaluator:
-        """Evaluates at zero and at every unit vector: what a linear sum does to them is its row."""
-        size = self.layout.size
-        points = torch.cat([torch.zeros(1, size), torch.eye(size)]).to(torch.float64)
-        return Evaluator(self.layout, self.layout.split(points), Boolean(), self.end)
-
-    def conflict(self, chosen: Iterable[int]) -> _Conflict | None:
+    def conflict(self, chosen: Iterable[int]) -> Conflict | None:
         """What goes wrong with the chosen parts, if anything is seen to."""
         bounds = self.start.copy()
         try:
             self.settle([row for i in chosen for row in self.parts[i]] + self.one_hot(), bounds)
-        except _Conflict as found:
+        except Conflict as found:
             return found
         return None
 
-    def settle(self, rows: list[_Sum | _Choice], bounds: _Bounds) -> None:
+    def settle(self, rows: list[Sum | Choice], bounds: Bounds) -> None:
         """Tighten until nothing changes; raises the conflict met."""
-        sums = [row for row in rows if isinstance(row, _Sum)]
-        choices = [row for row in rows if isinstance(row, _Choice)]
+        sums = [row for row in rows if isinstance(row, Sum)]
+        choices = [row for row in rows if isinstance(row, Choice)]
         while True:
             for _ in range(ROUNDS):
                 if not sum(bounds.tighten(row) for row in sums):
@@ -265,12 +148,12 @@ class _Prover:
                     try:
                         self.settle(list(branch), bounds.copy())
                         alive.append(branch)
-                    except _Conflict as found:
+                    except Conflict as found:
                         refuted, reason = refuted | found.sources, found.reason
                     if len(alive) > 1:
                         break
                 if not alive:
-                    raise _Conflict(refuted, reason)
+                    raise Conflict(refuted, reason)
                 if len(alive) == 1:
                     forced = choice, alive[0], refuted
                     break
@@ -280,30 +163,35 @@ class _Prover:
             choices = [other for other in choices if other is not choice]
             for row in branch:
                 row = replace(row, sources=row.sources | refuted)
-                (sums if isinstance(row, _Sum) else choices).append(row)  # type: ignore[arg-type]
+                (sums if isinstance(row, Sum) else choices).append(row)  # type: ignore[arg-type]
 
     # from lowered formulas to rows
 
-    def rows(self, node: f.Formula, frame: Frame, sources: Sources) -> Iterator[_Sum | _Choice]:
+    def rows(self, node: f.Formula, frame: Frame, sources: Sources) -> Iterator[Sum | Choice]:
         match node:
             case f.And(parts):
                 for part in parts:
                     yield from self.rows(part, frame, sources)
             case f.Or(parts) if not frame.sizes:
-                yield _Choice(tuple(tuple(self.rows(p, frame, sources)) for p in parts), sources)
+                yield Choice(tuple(tuple(self.rows(p, frame, sources)) for p in parts), sources)
             case f.Annotated(body):
                 yield from self.rows(body, frame, sources)
-            case f.Quantifier() if node.region in (None, NUMBERS):
+            case f.Quantifier():
                 yield from self.quantified(node, frame, sources)
             case Atom():
                 yield from self.sums(node, frame, sources)
 
     def quantified(
         self, node: f.Quantifier, frame: Frame, sources: Sources
-    ) -> Iterator[_Sum | _Choice]:
-        assert node.first is not None
-        assert node.last is not None
-        low, high = frame.index(node.first), frame.index(node.last)
+    ) -> Iterator[Sum | Choice]:
+        if isinstance(node.region, Pixels):
+            pixels = {**frame.pixels, node.variable: node.region}
+            count = over_pixels(frame, node.variable, node.region, self.layout).sizes[-1]
+            frame, low, high = replace(frame, pixels=pixels), Index(0), Index(count - 1)
+        else:
+            assert node.first is not None
+            assert node.last is not None
+            low, high = frame.index(node.first), frame.index(node.last)
         if low.axes != high.axes:
             return
         if self.end == "clip" and node.region is None:
@@ -312,36 +200,44 @@ class _Prover:
             low, high = Index(max(low.offset, 0)), Index(min(high.offset, self.layout.steps - 1))
         size = high.offset - low.offset + 1
         steps = range(low.offset, high.offset + 1)
+        index = Index(low.offset, (*low.axes, len(frame.sizes)))
+        if isinstance(node.region, Pixels) and size > MOST_STEPS and not _plain(node.body):
+            return  # which would take too long, one by one
         if node.kind == "forall" and not frame.sizes and not _plain(node.body):
             for step in steps[:MOST_STEPS]:
-                at = Frame((), {**frame.variables, node.variable: Index(step)})
+                at = replace(frame, variables={**frame.variables, node.variable: Index(step)})
                 yield from self.rows(node.body, at, sources)
         elif node.kind == "forall" and size > 0:
-            index = Index(low.offset, (*low.axes, len(frame.sizes)))
             inner = frame.extended(node.variable, index, size)
             yield from self.rows(node.body, inner, sources)
         elif node.kind == "exists" and not frame.sizes and size > 0:
             self.branches += size
             if self.branches > MOST_BRANCHES:
                 return
-            places = (Frame((), {**frame.variables, node.variable: Index(step)}) for step in steps)
-            yield _Choice(tuple(tuple(self.rows(node.body, at, sources)) for at in places), sources)
+            branches: list[tuple[Sum | Choice, ...]]
+            if isinstance(node.body, Atom):
+                found = self.sums(node.body, frame.extended(node.variable, index, size), sources)
+                branches = [(row,) for row in found]
+            else:
+                names = [{**frame.variables, node.variable: Index(step)} for step in steps]
+                places = (replace(frame, variables=each) for each in names)
+                branches = [tuple(self.rows(node.body, at, sources)) for at in places]
+            if branches:
+                yield Choice(tuple(branches), sources)
 
-    def sums(self, node: Atom, frame: Frame, sources: Sources) -> Iterator[_Sum]:
-        """One row for each place of the frame, read off from what the sum does to a basis."""
-        size = self.layout.size
-        places = math.prod(frame.sizes)
-        self.count += places
-        if (
-            size > MOST_READINGS
-            or self.count > MOST_SUMS
-            or not all(linear(t, self.layout) for t in node.terms)
-        ):
+    def sums(self, node: Atom, frame: Frame, sources: Sources) -> Iterator[Sum]:
+        """One row for each place of the frame that the atom depends on."""
+        self.count += math.prod(frame.sizes)
+        if self.layout.size > MOST_READINGS or self.count > MOST_SUMS:
+            return
+        if not all(linear(term, self.layout) for term in node.terms):
             return
         if self.end in ("weak", "strong"):
             return  # what lies outside has no reading
-        value: Tensor = self.basis.total(node, frame)
-        value = value.expand(size + 1, *frame.sizes).reshape(size + 1, places)
+        rows, constants = affine(node, frame, self.layout, self.end, self.like)
+        self.cells += int(rows.count_nonzero())
+        if self.cells > MOST_CELLS:
+            return
         low, high = node.low - node.slack, node.high + node.slack
         strict = (node.open_low, node.open_high)
         if node.integer:
@@ -349,29 +245,21 @@ class _Prover:
         if node.category is not None:  # weights of a sample are 0 or 1
             low, high = (1.0, math.inf) if node.chooses else (-math.inf, 0.0)
             strict = (False, False)
-        for offset, column in zip(value[0].tolist(), (value[1:] - value[0]).T, strict=True):
-            cells = column.nonzero()[:, 0].tolist()
-            yield _Sum(
-                tuple(cells),
-                tuple(column[cells].tolist()),
-                low - offset,
-                high - offset,
-                strict,
-                sources,
-            )
+        for offset, row in zip(constants.tolist(), rows, strict=True):
+            cells = row.nonzero()[:, 0].tolist()
+            ends = low - offset, high - offset
+            yield Sum(tuple(cells), tuple(row[cells].tolist()), *ends, strict, sources)
 
     # what is known of the readings
 
-    def known_bounds(self) -> _Bounds:
-        known = _Bounds([], [], [], [], [], [], [])
+    def known_bounds(self) -> Bounds:
+        known = Bounds([], [], [], [], [], [], [])
         for instance in range(1, self.layout.instances + 1):
             for j, signal in enumerate(self.layout.signals):
                 own = f"{signal.name}[{instance}]" if self.layout.instances > 1 else signal.name
                 category = signal.kind == "category"
                 for place in range(signal.size):
-                    label = own if signal.kind == "column" else f"{own}({place})"
-                    if category:
-                        label = f'({own} = "{signal.categories[place]}")'
+                    label = _reading(own, signal, place)
                     known.names.append(label)
                     known.low.append(0.0 if category else signal.low)
                     known.high.append(1.0 if category else signal.high)
@@ -382,21 +270,21 @@ class _Prover:
                     known.dates.append(signal.dates)
         return known
 
-    def one_hot(self) -> list[_Sum | _Choice]:
+    def one_hot(self) -> list[Sum | Choice]:
         """A sample has one category of each kind."""
-        rows: list[_Sum | _Choice] = []
+        rows: list[Sum | Choice] = []
         cell = 0
         for _ in range(self.layout.instances):
             for signal in self.layout.signals:
                 if signal.kind == "category" and signal.size:
                     cells = tuple(range(cell, cell + signal.size))
                     ones = (1.0,) * signal.size
-                    rows.append(_Sum(cells, ones, 1.0, 1.0, (False, False), frozenset()))
+                    rows.append(Sum(cells, ones, 1.0, 1.0, (False, False), frozenset()))
                 cell += signal.size
         return rows
 
     def limit(self, source: int) -> str:
         """A signal's known bounds, as a part of the proof."""
         signal = self.layout.signals[source - self.first_limit]
-        low, high = (_shown(value, signal.dates) for value in (signal.low, signal.high))
+        low, high = (shown_as(value, signal.dates) for value in (signal.low, signal.high))
         return f"{signal.name} stays within [{low}, {high}]"

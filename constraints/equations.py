@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from constraints import formula as f
+from constraints.errors import ImpossibleError
 from constraints.frames import Frame
 from constraints.looking import over_pixels
 from constraints.lowered import Atom, Pixels
@@ -103,14 +104,16 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
         rows.append(found)
         low.append(atom.low - constants - half)
         high.append(atom.high - constants + half)
+        nothing = found.abs().amax(1) <= ROUNDING
+        if bool((nothing & ((low[-1] > 0) | (high[-1] < 0))).any()):
+            raise ImpossibleError(f"no data can satisfy {atom.readable()}: it reads nothing there")
     return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
 
 
 def _distinct(found: Equations) -> Equations:
     """Without rows that say nothing, and those that say again (or in reverse) what another does."""
     rows, low, high = found.rows, found.low, found.high
-    scale = rows.abs().amax(1) if rows.numel() else rows.new_zeros(len(rows))
-    empty = (scale <= ROUNDING) & (low <= 0) & (high >= 0)
+    empty = rows.abs().amax(1) <= ROUNDING
     # a weighted sum of each row that no two different rows share, but for rounding
     weights = torch.randn(rows.shape[1], generator=torch.Generator().manual_seed(0)).to(rows)
     marks = rows @ weights

@@ -121,7 +121,8 @@ def chunk_size(programs: Sequence[Program]) -> int:
     names = set[str]().union(*(program.needed for program in programs))
     size = layout.instances * sum(each.size for each in layout.signals if each.name in names)
     nesting = max(_nesting(program.lowered) for program in programs)
-    spread = math.prod([max(1, layout.steps)] * nesting)
+    places = max(1, layout.steps, *(signal.size for signal in layout.images))
+    spread = math.prod([places] * nesting)
     return max(1, min(TOGETHER // max(1, size), LAID_OUT // spread))
 
 

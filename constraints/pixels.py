@@ -7,14 +7,16 @@ that what a function refuses is refused when a formula is compiled.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from constraints.comparisons import owned
 from constraints.errors import FormulaError, unknown
 from constraints.evaluate import Evaluator
+from constraints.frames import Frame
 from constraints.lowered import Chance, Pixel, Pixels
 from constraints.nodes import Node
 from constraints.scope import Scope, values
@@ -86,6 +88,8 @@ class Depicting(ABC):
         found = Apply(node.function, arguments)
         if function.returns != "number" and free(found):
             raise FormulaError(f"{node}: a bound variable cannot be an argument of {node.function}")
+        if function.returns == "number" and self.layout.images and not free(found):
+            self.tried(found, lambda: self.blank.call(found, Frame()))
         return found
 
     def remedy(self, node: Node) -> str:
@@ -102,12 +106,16 @@ class Depicting(ABC):
 
     def shape(self, image: Term) -> Shape:
         """(C, H, W) of a resolved image."""
+        return tuple(self.tried(image, lambda: self.blank.image(image)).shape[1:])
+
+    def tried(self, node: Term, call: Callable[[], Tensor]) -> Tensor:
+        """What a function makes of blank images, if it can be called on such."""
         try:
-            return tuple(self.blank.image(image).shape[1:])
+            return call()
         except FormulaError as problem:
-            raise FormulaError(f"{image}: {problem}") from None
+            raise FormulaError(f"{node}: {problem}") from None
         except Exception as problem:  # of a function that a user wrote
-            raise FormulaError(f"{image} fails on a blank image: {problem}") from problem
+            raise FormulaError(f"{node} fails on a blank image: {problem}") from problem
 
     # pixels
 
