@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import console, files, grids, options
+from cli import console, files, grids, options, pictures
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 @options.bridge
 @click.option("--consistency", is_flag=True, help="Also what DATA's network obeys: signs, totals.")
 @options.end
-@options.out(None, "Also write DATA with its verdicts: .nc or .zarr; .csv, .tsv or .parquet.")
+@pictures.scenery
+@pictures.options
+@options.out(
+    None,
+    "Also write DATA with its verdicts: .nc or .zarr; .csv, .tsv or .parquet; images also .npz, "
+    ".png or a folder/.",
+)
 @options.force
 @options.as_json
 @options.quiet
@@ -41,38 +47,42 @@ def command(
     bridge: tuple[str, ...],
     consistency: bool,
     end: str | None,
+    named: dict[str, tuple[str, ...]],
+    image: dict[str, Any],
     out: str | None,
     force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Judge DATA (trajectories or a table) by rules, and say where and by how much they fail.
+    """Judge DATA (trajectories, a table or images) by rules: where and by how much they fail.
 
     \b
     surrogate check trajectories.nc --where "forall t: I(t) <= 40"
     surrogate check wine.csv --where "alcohol >= 11 and quality in [6, 8]"
+    surrogate check samples.npz --where "mean(image, upper) <= 0.05"
     """
     if not (where or bridge or consistency):
         raise InputError(
             'say what to check: --where "forall t: I(t) <= 40", --where @rules.txt, '
             "--bridge S0=95,S25=30, or --consistency"
         )
-    source = _opened(data)
+    say = console.messages(quiet)
+    source = _opened(data, image, say)
     target = _target(out, force, source)
 
     from surrogate import contents, labels
 
-    say = console.messages(quiet)
     layout = contents.layout_of(source)
+    layout = pictures.read_scenery(named, layout).extended(layout)
     rules = options.formulas(where, bridge, layout)
     rules |= _consistency(source, data) if consistency else {}
     tolerances = _possible(rules, layout, end)
     samples = contents.samples_of(source)
     with console.bar(say, "judging", samples) as advance:
-        found = labels.explanation_of(source, rules, end, progress=advance)
+        found = labels.explanation_of(source, rules, end, layout=layout, progress=advance)
     if target is not None:
         with console.bar(say, "labelling", samples) as advance:
-            labelled = labels.label(source, rules, end, progress=advance)
+            labelled = labels.label(source, rules, end, layout=layout, progress=advance)
         _write(labelled, target)
     if as_json:
         summary = {"data": data, "rules": list(rules), "tolerances": tolerances}
@@ -90,7 +100,7 @@ def command(
     met = round(found.rows[0].satisfied * found.samples)
     say.print(f"{met:,} of {found.samples:,} samples satisfy {_count(rules)}")
     if target is None:
-        ending = ".nc" if layout.times else ".csv"
+        ending = ".nc" if layout.times else ".png" if pictures.is_images(source) else ".csv"
         say.print(f"next: add -o labelled{ending} to keep the verdicts")
     else:
         say.print(f"[bold]{escape(str(target))}[/bold]")
@@ -98,10 +108,13 @@ def command(
             say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
 
 
-def _opened(path: str) -> xr.Dataset | pd.DataFrame:
-    """Trajectories or a table; of rows that belong together, a dataset of such."""
+def _opened(path: str, image: dict[str, Any], say: Console) -> xr.Dataset | pd.DataFrame:
+    """Images, trajectories or a table; of rows that belong together, a dataset of such."""
     import xarray as xr
 
+    images = pictures.opened(path, image, say.print)
+    if images is not None:
+        return images
     found = files.open_dataset(path)
     if isinstance(found, xr.Dataset):
         return found
@@ -113,9 +126,11 @@ def _opened(path: str) -> xr.Dataset | pd.DataFrame:
 
 
 def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> Path | None:
-    """Where to write, if anywhere: trajectories and tables have formats of their own."""
+    """Where to write, if anywhere: trajectories, tables and images have formats of their own."""
     if out is None:
         return None
+    if pictures.is_images(source):
+        return pictures.targets(out, force)[0]
     import xarray as xr
 
     from simulators.storage import SUFFIXES, check_target
@@ -134,6 +149,9 @@ def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> 
 def _write(labelled: xr.Dataset | pd.DataFrame, target: Path) -> None:
     import xarray as xr
 
+    if isinstance(labelled, xr.Dataset) and pictures.is_images(labelled):
+        pictures.write(labelled, [target])
+        return
     if isinstance(labelled, xr.Dataset) and target.suffix.lower() in files.TABLES:
         from surrogate.understanding import to_frame
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.markup import escape
 
-from cli import files, options, shapes, tables
+from cli import files, options, pictures, shapes, tables
 from simulators.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -18,10 +18,16 @@ FEWEST = 10  # samples that others can be compared with
 OF_ROWS = ("--columns", "--missing")  # options that do not say that there are runs
 
 
-def opened(path: str, table: dict[str, Any], say: Callable[[str], None]) -> Data:
+def opened(
+    path: str, table: dict[str, Any], image: dict[str, Any], say: Callable[[str], None]
+) -> Data:
     """A table is one of rows unless an option tells how it holds trajectories."""
     import pandas as pd
 
+    images = pictures.opened(path, image, say)
+    if images is not None:
+        tables.refuse(table, f"{path!r} holds images")
+        return images
     used = tables.given(table)
     runs = [option for option in used if option not in OF_ROWS]
     if runs and files.is_table(path):

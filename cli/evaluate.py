@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli import console, files, options, tables
+from cli import console, files, options, pictures, tables
 from cli.compared import meeting, opened
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 )
 @options.meeting
 @tables.options
+@pictures.options
 @options.seed
 @options.as_json
 @options.quiet
@@ -40,11 +41,12 @@ def command(
     train: str | None,
     where: tuple[str, ...],
     table: dict[str, Any],
+    image: dict[str, Any],
     seed: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Measure how far DATA (trajectories or a table) is from reference data.
+    """Measure how far DATA (trajectories, a table or images) is from reference data.
 
     Each distance stands beside its noise floor: what it is between two samples of the reference's
     own law. A ratio of 1 is as close as these numbers of samples can tell. Of tables it also tells
@@ -55,12 +57,13 @@ def command(
     surrogate evaluate rows.csv --against wine.csv --target quality
     surrogate evaluate strong.csv --against wine.csv --where "alcohol >= 12"
     surrogate evaluate samples.nc --against runs.csv --id run --time day
+    surrogate evaluate samples.npz --against t10k-images-idx3-ubyte.gz
     """
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against)):
         tables.refuse(table, "these are none")
-    source, reference = (opened(path, table, say.print) for path in (data, against))
-    learned = None if train is None else opened(train, table, say.print)
+    source, reference = (opened(path, table, image, say.print) for path in (data, against))
+    learned = None if train is None else opened(train, table, image, say.print)
     reference = meeting(against, reference, where, say.print)
 
     from surrogate.evaluation import evaluate

@@ -38,12 +38,12 @@ def open_dataset(path: str, say: Callable[[str], None] | None = None) -> xr.Data
 
     `say` is told what had to be assumed of a file.
     """
-    place = _place(path)
+    place = located(path)
     if not is_table(path):
         if place.is_file() and place.suffix.lower() not in GRIDS:
             raise InputError(
                 f"cannot read {path!r}: trajectories end in .nc or .zarr, tables in .csv, .csv.gz, "
-                ".tsv or .parquet"
+                ".tsv or .parquet, images in .npz, .npy or -idx3-ubyte"
             )
         return _open_rows_or_trajectories(path)
     if not place.is_file():
@@ -103,13 +103,16 @@ def _open_grid(path: str) -> xr.Dataset:
     """What a netCDF file or a Zarr folder holds, if it is not empty."""
     import xarray as xr
 
-    place = _place(path)
+    place = located(path)
     if not place.exists():
         known = {"samples": "sample", "reference": "reference esirs"}
         made = known.get(Path(path).stem, "simulate esirs")
         raise InputError(f"there is no file {path!r}; make one with: surrogate {made}")
     if place.is_dir() != (place.suffix.lower() == ".zarr"):
-        raise InputError(f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr)")
+        raise InputError(
+            f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr), and no folder "
+            "with pictures (.png, .jpg)"
+        )
     if place.is_file():
         _check_netcdf(place)
     try:
@@ -130,7 +133,7 @@ def _open_grid(path: str) -> xr.Dataset:
     return data
 
 
-def _place(path: str) -> Path:
+def located(path: str) -> Path:
     """The path, if there can be one of that name."""
     try:
         Path(path).exists()
@@ -179,7 +182,7 @@ def write_dataset(data: xr.Dataset | pd.DataFrame, target: Path) -> None:
             from cli import grids
 
             # the encoding of the source may not exist in the target's format
-            grids.write(_with_history(data).drop_encoding(), part, target.suffix.lower())
+            grids.write(with_history(data).drop_encoding(), part, target.suffix.lower())
         elif target.suffix.lower() == ".parquet":
             plain = data.copy(deep=False)
             plain.attrs = {}  # which need not be JSON
@@ -205,7 +208,7 @@ def _with_iso_dates(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**changed)
 
 
-def _with_history(data: xr.Dataset) -> xr.Dataset:
+def with_history(data: xr.Dataset) -> xr.Dataset:
     """The dataset with this command added to its history."""
     from simulators.dataset import command_name
 

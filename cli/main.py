@@ -15,10 +15,10 @@ from simulators.errors import ImpossibleError, InputError, SimulationError, unkn
 COMMANDS = {
     "models": "list the built-in models",
     "simulate": "simulate a model and write its trajectories",
-    "train": "learn a surrogate of trajectories or of a table",
+    "train": "learn a surrogate of trajectories, of a table or of images",
     "classifier": "learn which class an image is of, to guide or judge a model of images",
-    "sample": "draw trajectories or rows from a surrogate",
-    "plot": "draw trajectories as a fan chart, a table column by column",
+    "sample": "draw trajectories, rows or images from a surrogate",
+    "plot": "draw trajectories as a fan chart, a table by column, images on a sheet",
     "report": "one page about samples: pictures, distances, provenance",
     "check": "judge a dataset by rules and explain the verdicts",
     "evaluate": "measure how far samples are from reference data",
@@ -108,4 +108,4 @@ def _code(problem: Exception) -> int | None:
 )
 @click.version_option(version("surrogate-toolkit"), prog_name="surrogate")
 def main() -> None:
-    """Simulate stochastic systems, learn them or tables, and ask for the scenarios you need."""
+    """Simulate stochastic systems, learn them, tables or images, and ask for scenarios."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from rich.markup import escape
 
-from cli import console, files, options
+from cli import console, files, options, pictures
 from simulators.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 MOST_PANELS = 24
+MOST_IMAGES = 100
 
 
 @click.command()
@@ -39,6 +40,7 @@ MOST_PANELS = 24
     help="Leave out the scenario that DATA is labelled with.",
 )
 @click.option("--title", help="Heading of the picture.")
+@pictures.options
 @options.out(None, "Picture: .png, .svg or .pdf [default: the data's name with .png].")
 @options.force
 @options.quiet
@@ -49,6 +51,7 @@ def command(
     trajectories: int,
     constraints: bool,
     title: str | None,
+    image: dict[str, Any],
     out: str | None,
     force: bool,
     quiet: bool,
@@ -56,18 +59,23 @@ def command(
     """Draw the trajectories in DATA as a fan chart, one panel per species.
 
     Of a scenario, required values are dots and what it forbids is hatched. Of a table, a panel for
-    each column shows how its values are spread; --species A,B chooses columns.
+    each column shows how its values are spread; --species A,B chooses columns. Images are shown
+    side by side, those that do not meet what was asked of them in a red frame.
     """
     if trajectories < 0:
         raise InputError(f"--trajectories must be >= 0, not {trajectories}")
-    found = files.open_dataset(data)
+    say = console.messages(quiet)
+    images = pictures.opened(data, image, say.print)
+    found = files.open_dataset(data) if images is None else images
     target = Path(out) if out is not None else _named(data)
+    if images is not None:
+        _draw_images(images, against, species, title, target, force, say)
+        return
 
     from simulators.storage import check_target
     from surrogate.sides import is_table
 
     check_target(target, force, FORMATS)
-    say = console.messages(quiet)
     if is_table(found):
         _draw_table(found, against, species, title, target, say)
         return
@@ -119,6 +127,36 @@ def _write(figure: Figure, target: Path, names: Sequence[str], say: Console) -> 
         warnings.filterwarnings("ignore", "Glyph|constrained_layout", UserWarning)
         figure.savefig(part, dpi=150, format=target.suffix[1:].lower())
     say.print(f"[bold]{escape(str(target))}[/bold]  {escape(', '.join(names))}")
+
+
+def _draw_images(
+    data: xr.Dataset,
+    against: str | None,
+    species: str | None,
+    title: str | None,
+    target: Path,
+    force: bool,
+    say: Console,
+) -> None:
+    """A contact sheet of the first images, with their labels."""
+    from simulators.storage import check_target, replacing
+    from surrogate.sheets import contact_sheet
+
+    for option, given in (("--species", species), ("--against", against)):
+        if given is not None:
+            raise InputError(
+                f"{option} is not for images: draw each dataset by itself; surrogate evaluate "
+                "compares two"
+            )
+    check_target(target, force, pictures.FORMATS)
+    some = data.isel(sample=slice(MOST_IMAGES))
+    captions = [str(label) for label in some["label"].values] if "label" in some else None
+    sheet = contact_sheet(some, captions=captions, title=title)
+    with replacing(target) as part:
+        sheet.save(part, format=target.suffix[1:].upper())
+    count = data.sizes["sample"]
+    shown = f"the first {MOST_IMAGES} of " * (count > MOST_IMAGES)
+    say.print(f"[bold]{escape(str(target))}[/bold]  {shown}{count:,} images")
 
 
 def _draw_table(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from cli import console, files, options, tables
+from cli import console, files, options, pictures, tables
 from cli.compared import meeting, opened
 from simulators.errors import InputError
 
@@ -31,6 +31,7 @@ FORMATS = (".html", ".htm")
 )
 @options.meeting
 @tables.options
+@pictures.options
 @options.out(None, "Page: .html [default: the data's name with .html].")
 @options.force
 @options.as_json
@@ -43,12 +44,13 @@ def command(
     train: str | None,
     where: tuple[str, ...],
     table: dict[str, Any],
+    image: dict[str, Any],
     out: str | None,
     force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write one page about DATA (trajectories or a table), which needs nothing but itself.
+    """Write one page about DATA, trajectories, a table or images, which needs nothing but itself.
 
     What was asked and how probable that is, fan charts with the scenario drawn on them, how many
     meet each rule, how far they are from a reference, what they cost, where they come from. Of a
@@ -59,6 +61,7 @@ def command(
     surrogate report rows.csv --against wine.csv --target quality
     surrogate report strong.csv --against wine.csv --where "alcohol >= 12"
     surrogate report runs.csv --id run --time day
+    surrogate report samples.npz --against t10k-images-idx3-ubyte.gz
     """
     from simulators.storage import check_target, replacing
 
@@ -70,10 +73,10 @@ def command(
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against or data)):
         tables.refuse(table, "these are none")
-    source = opened(data, table, say.print)
+    source = opened(data, table, image, say.print)
     page_ = check_target(out or _named(data), force, FORMATS)
     other, learned = (
-        None if path is None else opened(path, table, say.print) for path in (against, train)
+        None if path is None else opened(path, table, image, say.print) for path in (against, train)
     )
 
     if where:
@@ -123,6 +126,8 @@ def _named(data: str) -> Path:
 
 def _next(found: Facts, data: str, against: str | None) -> str:
     """What to do with the page, or how to get a reference for it."""
+    if found.pictured and against is None:
+        return f"surrogate report {shlex.quote(data)} --against IMAGES --force"
     if found.table is not None and against is None:
         return f"surrogate report {shlex.quote(data)} --against REAL.csv --force"
     if against is not None or not found.sampled:

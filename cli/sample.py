@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, files, grids, options
+from cli import console, files, grids, options, pictures
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 
 TRAINED = "model"
 DEFAULT = "esirs"
+SAMPLES = 10_000
 TABLE = "table"  # the kind of such a model
 YEAR = 31_557_600  # seconds
 
 
 @click.command()
 @click.argument("model", required=False)
-@options.samples
+@click.option("--samples", "-n", type=int, help="How many to draw.  [default: 10000; 64 images]")
 @options.where
 @options.bridge
 @options.end
+@pictures.scenery
 @click.option(
     "--method",
     type=click.Choice(["auto", "twisted", "guidance", "universal", "rejection"]),
@@ -128,7 +130,8 @@ YEAR = 31_557_600  # seconds
 @options.out(
     None,
     "Output file: .nc or .zarr [default: samples.nc]; of a table .csv, .tsv, .parquet or .nc "
-    "[default: rows.csv].",
+    "[default: rows.csv]; of images .png (a sheet), .npz, .nc or a folder/ "
+    "[default: samples.png and samples.npz].",
 )
 @options.force
 @options.threads
@@ -137,9 +140,10 @@ YEAR = 31_557_600  # seconds
 @options.quiet
 def command(
     model: str | None,
-    samples: int,
+    samples: int | None,
     where: tuple[str, ...],
     bridge: tuple[str, ...],
+    named: dict[str, tuple[str, ...]],
     solver: str,
     seed: int,
     out: str | None,
@@ -150,8 +154,8 @@ def command(
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Draw trajectories, or rows of a table, from MODEL: a folder that `surrogate train` made, or
-    a bundled model.
+    """Draw trajectories, rows of a table or images from MODEL: a folder that `surrogate train`
+    made, or a bundled model.
 
     Without MODEL it is the folder model/ if there is one, else the bundled model esirs. With
     --bridge and --where they are samples of that scenario, which all of them meet, and the
@@ -161,11 +165,11 @@ def command(
     surrogate sample --bridge S0=95,I0=5,S25=30
     surrogate sample --where "forall t: I(t) <= 20" -o capped.nc
     surrogate sample wine --where "alcohol >= 12 and quality = 7" -o rows.csv
+    surrogate sample digits --where "mean(image, upper) <= 0.05" -o grid.png
     """
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
-    from surrogate.understanding import listed
 
     _refuse_foreign(asked["method"], bool(where or bridge))
 
@@ -173,29 +177,36 @@ def command(
     folder, what = chosen(model)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
-    target = _target(out, force, found)
+    targets = _targets(out, force, found)
+    layout = found.codec.layout()
+    scenery = pictures.read_scenery(named, layout)
+    if scenery.given and not where:
+        raise InputError("--picture, --region and --classifier are for rules: add --where")
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
+    if samples is None:
+        samples = pictures.SAMPLES if found.kind == pictures.KIND else SAMPLES
     if samples < 1:
         raise InputError(f"--samples must be >= 1, not {samples}")
     start = time.perf_counter()
     if where or bridge:
         from surrogate.guidance.sampler import Settings
 
-        rules = options.formulas(where, bridge, found.codec.layout())
-        draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
+        rules = options.formulas(where, bridge, scenery.extended(layout))
+        draws = _conditional(found, samples, rules, seed, Settings(**asked), scenery.given, say)
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(
                 samples, seed, solver=solver, steps=asked["steps"], progress=advance
             )
     seconds = time.perf_counter() - start
-    _write(draws, target)
-    names = escape(listed(found.codec.layout().names))
-    counted = _counted(draws, found.kind == TABLE)
-    say.print(f"[bold]{escape(str(target))}[/bold]  {counted} of {names}")
+    _write(draws, targets, found.kind)
+    target = targets[-1]
+    places = " and ".join(escape(str(each)) for each in targets)
+    say.print(f"[bold]{places}[/bold]  {escape(_counted(draws, found))}")
     count = draws.sizes["sample"]
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
+    summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
     if where or bridge:
         summary |= _told(draws, len(rules), say)
     else:
@@ -206,22 +217,27 @@ def command(
         click.echo(json.dumps(summary | {"seconds": seconds}))
 
 
-def _target(out: str | None, force: bool, model: Surrogate) -> Path:
-    """Where to write: trajectories and tables have formats of their own."""
+def _targets(out: str | None, force: bool, model: Surrogate) -> list[Path]:
+    """Where to write: trajectories, tables and images have formats of their own."""
     from simulators.storage import SUFFIXES, check_target
 
+    if model.kind == pictures.KIND:
+        return pictures.targets(out, force)
     if model.kind != TABLE:
-        return check_target(out or "samples.nc", force, SUFFIXES)
+        return [check_target(out or "samples.nc", force, SUFFIXES)]
     target = check_target(out or "rows.csv", force, files.ROWS)
     if target.suffix.lower() == ".parquet":
         files.check_parquet()
     grids.check_names(list(model.codec.layout().names), target)
-    return target
+    return [target]
 
 
-def _write(draws: xr.Dataset, target: Path) -> None:
-    """Samples in the format of the target."""
-    if target.suffix.lower() in files.TABLES:
+def _write(draws: xr.Dataset, targets: list[Path], kind: str) -> None:
+    """Samples in the formats of the targets."""
+    target = targets[0]
+    if kind == pictures.KIND:
+        pictures.write(draws, targets)
+    elif target.suffix.lower() in files.TABLES:
         from surrogate.understanding import to_frame
 
         files.write_dataset(to_frame(draws), target)
@@ -229,15 +245,21 @@ def _write(draws: xr.Dataset, target: Path) -> None:
         files.write_dataset(draws, target)
 
 
-def _counted(draws: xr.Dataset, table: bool) -> str:
+def _counted(draws: xr.Dataset, model: Surrogate) -> str:
     """How many there are, in the words for what they are."""
+    from surrogate.understanding import listed
+
     count = int(draws.sizes["sample"])
-    if not table:
-        return f"{count:,} {'trajectory' if count == 1 else 'trajectories'}"
     several = draws.sizes.get("instance", 1)
-    return (
-        f"{count:,} row{'s' * (count != 1)}" if several == 1 else f"{count:,} times {several} rows"
-    )
+    if model.kind == pictures.KIND:
+        from surrogate.images import told
+
+        return told(draws)
+    names = listed(model.codec.layout().names)
+    if model.kind != TABLE:
+        return f"{count:,} {'trajectory' if count == 1 else 'trajectories'} of {names}"
+    many = f"{count:,}" if several == 1 else f"{count:,} times {several}"
+    return f"{many} row{'s' * (count * several != 1)} of {names}"
 
 
 def _next(
@@ -245,10 +267,12 @@ def _next(
 ) -> str:
     """What to do with the samples; those of a scenario are to be compared with what meets it."""
     name = shlex.quote(str(target))
-    if model.kind != TABLE:
+    if model.kind == pictures.KIND and target.suffix.lower() == ".png":
+        return f"look at {name}, or keep the numbers: -o samples.npz"
+    if model.kind not in (TABLE, pictures.KIND):
         return f"surrogate {'report' if scenario else 'plot'} {name}"
     words = shlex.split(str(model.about.get("command", "")))  # surrogate train DATA ...
-    data = words[2] if len(words) > 2 and files.is_table(words[2]) else "DATA"
+    data = words[2] if len(words) > 2 and not words[2].startswith("-") else "DATA"
     if "instance" in draws.sizes:
         return f"surrogate report {name}"
     rules = "".join(f" --where {shlex.quote(rule)}" for rule in where)
@@ -257,7 +281,11 @@ def _next(
 
 
 def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
-    """Rows have no steps that a bridge could be between."""
+    """Rows and images have no steps that a bridge could be between."""
+    if bridges and model.kind == pictures.KIND:
+        raise InputError(
+            "--bridge is for trajectories, values at steps; of images: --where 'mean(image) > 0.3'"
+        )
     if bridges and model.kind == TABLE:
         signals = model.codec.layout().signals
         name = next((each.name for each in signals if not each.categories), "column")
@@ -309,6 +337,7 @@ def _conditional(
     rules: dict[str, Formula],
     seed: int,
     settings: Settings,
+    scenery: dict[str, Any],
     say: Console,
 ) -> xr.Dataset:
     from surrogate.guidance.sampler import sample
@@ -328,7 +357,7 @@ def _conditional(
             say.print(escape(text))
             done = 0
 
-        return sample(model, samples, rules, seed, settings, tell, progress)
+        return sample(model, samples, rules, seed, settings, tell, progress, **scenery)
 
 
 def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:

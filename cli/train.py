@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, options, tables
+from cli import console, options, pictures, tables
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ TELL = 20.0  # seconds between lines where nobody watches a bar
 @click.option("--iterations", type=int, help="Updates of the weights [default: the preset's].")
 @tables.options
 @tables.types
+@pictures.options
 @click.option(
     "--transform",
     "transformed",
@@ -69,6 +70,7 @@ def command(
     iterations: int | None,
     table: dict[str, Any],
     types: tuple[str, ...],
+    image: dict[str, Any],
     transformed: tuple[str, ...],
     seed: int,
     out: str,
@@ -79,12 +81,13 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Learn a surrogate of DATA, trajectories or a table of rows [default: trajectories.nc].
+    """Learn a surrogate of DATA, trajectories, a table of rows or images [default:
+    trajectories.nc].
 
     DATA is netCDF or Zarr with dimensions (sample, time) or (sample), or a table of your own (CSV,
     TSV, Parquet). Its rows are learned as they are, numbers, words and dates, unless you say how
     they are steps of runs: a long table (--id, --time), or one series to be cut into windows
-    (--window).
+    (--window). Images are arrays (.npz, .npy), IDX as MNIST has it, or a folder of PNG and JPEG.
 
     Ctrl-C keeps a run so that --resume, with the same words, goes on with it.
 
@@ -92,6 +95,8 @@ def command(
     surrogate train trajectories.nc
     surrogate train wine.csv --type quality=category
     surrogate train cases.csv --time week --columns cases --window 52 --stride 4
+    surrogate train train-images-idx3-ubyte.gz -o digits
+    surrogate train faces/ --size 32 -o faces_model
     surrogate train --simulate esirs --preset quick
     """
     if data is not None and simulated is not None:
@@ -101,14 +106,15 @@ def command(
     make = None
     if simulated is not None:
         tables.refuse({**table, "type": types or None}, "--simulate makes trajectories")
+        pictures.refuse(image, "--simulate makes trajectories")
         source, make = _simulator(simulated, seed)
     else:
         path = "trajectories.nc" if data is None else data
-        source = tables.open_data(path, table, types, say.print)
+        source = _opened(path, table, types, image, say)
     if transformed and "time" not in source.dims:
         raise InputError(
             "--transform is for trajectories; the numbers of rows are learned by their quantiles, "
-            "which need none"
+            "and images as they are, which need none"
         )
 
     from surrogate import fitting, store
@@ -140,9 +146,26 @@ def command(
         click.echo(store.to_json({"path": str(target), **model.about}))
 
 
+def _opened(
+    path: str,
+    table: dict[str, Any],
+    types: tuple[str, ...],
+    image: dict[str, Any],
+    say: Console,
+) -> xr.Dataset:
+    """Images, or else trajectories or rows."""
+    found = pictures.opened(path, image, say.print)
+    if found is None:
+        return tables.open_data(path, table, types, say.print)
+    tables.refuse({**table, "type": types or None}, f"{path!r} holds images")
+    return found
+
+
 def _counted(source: xr.Dataset, learned: str) -> str:
     """How much there is to learn from."""
     count = source.sizes["sample"]
+    if pictures.is_images(source):
+        return f"{count:,} {learned}"
     if "time" in source.dims:
         return f"{count:,} trajectories of {learned} over {source.sizes['time']} times"
     columns = len(source.data_vars)
@@ -152,7 +175,7 @@ def _counted(source: xr.Dataset, learned: str) -> str:
 def _check_learned(source: xr.Dataset, learned: Sequence[str]) -> None:
     """Refuse to leave out a column in silence."""
     lost = [str(name) for name in source.data_vars if str(name) not in learned]
-    if lost and "time" not in source.dims:
+    if lost and "time" not in source.dims and not pictures.is_images(source):
         raise InputError(
             f"columns cannot be learned under the names {', '.join(lost)}, which are those of "
             f"labels; rename them, or leave them out: --type {shlex.quote(f'{lost[0]}=ignore')}"

@@ -80,7 +80,7 @@ def _measured(found: Mapping[str, Any]) -> list[str]:
 
 
 def _compared(found: Mapping[str, Any]) -> str:
-    noun = "trajectories" if found.get("times") else "rows"
+    noun = found.get("noun") or ("trajectories" if found.get("times") else "rows")
     return (
         f"{found['samples']:,} samples without conditions against {found['reference']:,} held-out "
         f"{noun}; a ratio of 1 is the distance of data from data"
@@ -110,6 +110,11 @@ def _distances(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
             _row(f"D({each['name']}), {how} over steps", each[how])
             for each in found["variables"]
             for how in ("median", "max")
+        ]
+    if found.get("noun"):
+        return [
+            _row(f"D({each['name']}){', median' * (len(each['steps']) > 1)}", each["median"])
+            for each in found["variables"]
         ]
     overall = found["overall"]
     worst = found["variables"][overall["worst"]]["name"]

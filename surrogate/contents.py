@@ -1,8 +1,8 @@
 """What a dataset holds, as formulas see it: its signals, and their values as tensors.
 
 A dataset over (sample, time), or a table with a sample in each row, is a batch of signals: series
-x (N, T), columns (N,), categories as codes (N,). Values that are missing are refused with their
-place.
+x (N, T), columns (N,), categories as codes (N,), images (N, C, H, W) with values from 0 to 1.
+Values that are missing are refused with their place.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from constraints import (
     Signal,
 )
 from constraints.rules import limits
+from surrogate.pixels import IMAGE, channels_of, is_images, size_of
 
 Data = xr.Dataset | pd.DataFrame
 LABELS = ("satisfied", "robustness", "rule_satisfied", "rule_robustness", "log_weight", "origin")
@@ -53,11 +54,16 @@ def layout_of(data: Data, instances: int | None = None) -> Layout:
     times = _times(data) if "time" in data.dims else ()
     found: list[Signal] = []
     for name in _names(data):
+        if name == IMAGE and is_images(data):
+            width, height = size_of(data)
+            shape = (channels_of(data), height, width)
+            found.append(Signal(name, "image", shape, low=0.0, high=1.0, span=1.0))
+            continue
         limit = bounds.get(name, (-math.inf, math.inf))
         dims = tuple(dim for dim in data[name].dims if dim != "instance")
         if set(dims) == {"sample", "time"} and data[name].dtype.kind in "iufb":
-            shape, whole = (len(times),), _whole(data[name])
-            found.append(Signal(name, "series", shape, whole, *limit, span=_span(data[name])))
+            steps, whole = (len(times),), _whole(data[name])
+            found.append(Signal(name, "series", steps, whole, *limit, span=_span(data[name])))
         elif dims == ("sample",):
             column = _column(data, name, limit)
             found += [] if column is None else [column]
@@ -243,12 +249,26 @@ def tensors_of(
 
 
 def _tensor(data: Data, signal: Signal, rows: slice) -> Tensor:
+    if signal.kind == "image" and isinstance(data, xr.Dataset):
+        return _images(data[signal.name].isel(sample=rows))
     values = _codes(data, signal, rows) if signal.categories else _numbers(data, signal.name, rows)
     absent = values < 0 if signal.categories else ~np.isfinite(values)
     if signal.optional:
         absent &= np.isinf(values)
     if absent.any():
         raise _missing(data, signal)
+    return torch.from_numpy(values)
+
+
+def _images(array: xr.DataArray) -> Tensor:
+    """(B, [instances,] C, H, W), from 0 to 1."""
+    full = array if "channel" in array.dims else array.expand_dims("channel")
+    order = [dim for dim in ("sample", "instance", "channel", "y", "x") if dim in full.dims]
+    values = np.array(_read(full.transpose(*order)), np.float64, order="C")
+    if array.dtype.kind in "iu":
+        values /= 255
+    if not np.isfinite(values).all():
+        raise DataError("image has pixels that are missing (NaN) or infinite; drop or repair them")
     return torch.from_numpy(values)
 
 

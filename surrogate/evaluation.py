@@ -3,7 +3,7 @@
 For each variable and step, D = ½ Σ|p - q| between histograms; for whole samples the errors of
 correlations and autocorrelations, the energy distance and a classifier's accuracy. Each comes with
 its noise floor (see `distances`): a ratio of 1 is as close as these numbers of samples can tell.
-What tables are compared by is in `quality`.
+What tables are compared by is in `quality`, and images in `pictured`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from surrogate.measured import Histograms as Histograms
 from surrogate.measured import Measured as Measured
 from surrogate.measured import histograms, measured
 from surrogate.paired import Side, alike, columns, values
+from surrogate.pictured import compare_images
+from surrogate.pixels import is_images
 from surrogate.quality import compare
 from surrogate.sides import is_table
 
@@ -37,6 +39,7 @@ CORRELATED = 256  # columns whose correlations are compared; of more, as many ev
 CLASSIFIED = 128  # columns that the classifier sees
 MOST = 50_000  # samples of each side that are compared as a whole; histograms see all
 EVERY = "all variables"
+TABLE = "a table"
 
 
 def evaluate(
@@ -47,7 +50,7 @@ def evaluate(
     target: str | None = None,
     train: Data | None = None,
 ) -> Evaluation:
-    """Compare samples with reference data: trajectories with trajectories, a table with a table.
+    """Compare samples with reference data of the same kind: trajectories, tables or images.
 
     `log_weight` of either side is honoured: histograms and moments are weighted, and the floor is
     that of as many samples as they are effectively worth. Of tables, `target` names a column to be
@@ -55,11 +58,14 @@ def evaluate(
     learned from, if they are not those of the reference: whether samples repeat them is told.
     """
     seed = whole_number(seed, "seed")
-    if _are_tables(data, against, train):
+    kind = _kind(data, against, train)
+    if kind == TABLE:
         return compare(data, against, seed, target, train)
     if target is not None or train is not None:
         what = "target" if train is None else "train"
-        raise ModelError(f"{what} is for tables, and these are trajectories; leave it out")
+        raise ModelError(f"{what} is for tables, and these are {kind}; leave it out")
+    if is_images(data) and is_images(against):
+        return compare_images(data, against, seed)
     x = Side(cast(xr.Dataset, data), "the samples")
     y = Side(cast(xr.Dataset, against), "the reference")
     alike(x, y)
@@ -95,18 +101,22 @@ def evaluate(
     )
 
 
-def _are_tables(data: Data, against: Data, train: Data | None) -> bool:
-    """Whether all are rows; data of two kinds are refused."""
+def _kind(data: Data, against: Data, train: Data | None) -> str:
+    """What all are: a table, images or trajectories; data of two kinds are refused."""
     sides = {"the samples": data, "the reference": against}
     sides |= {} if train is None else {"the training rows": train}
     for who, each in sides.items():
         if not isinstance(each, (xr.Dataset, pd.DataFrame)):
             raise ModelError(f"{who} must be an xarray.Dataset or a pandas.DataFrame")
-    kinds = {who: "a table" if is_table(each) else "trajectories" for who, each in sides.items()}
+    kinds = {who: kind_of(each) for who, each in sides.items()}
     if len(set(kinds.values())) > 1:
         told = ", ".join(f"{who} are {kind}" for who, kind in kinds.items())
         raise ModelError(f"{told}: give data of one kind")
-    return is_table(data)
+    return kinds["the samples"]
+
+
+def kind_of(data: Data) -> str:
+    return TABLE if is_table(data) else "images" if is_images(data) else "trajectories"
 
 
 def _unjudged(data: Data, names: Iterable[str]) -> tuple[str, ...]:

@@ -54,7 +54,9 @@ def names_images(path: str | Path) -> bool:
     """
     place = Path(path)
     if place.is_dir():
-        return place.suffix.lower() != ".zarr" and not (place / "zarr.json").exists()
+        if place.suffix.lower() == ".zarr" or (place / "zarr.json").exists():
+            return False
+        return bool(picture_files.pictures_in(place))
     return place.suffix.lower() in (".npz", ".npy") or array_files.is_idx(place.name)
 
 

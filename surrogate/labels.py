@@ -56,10 +56,11 @@ def explanation_of(
     end: str | None = None,
     chunk: int | None = None,
     *,
+    layout: Layout | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Why the samples satisfy or violate the rules."""
-    layout = layout_of(data)
+    """Why the samples satisfy or violate the rules; `layout` as in `label`."""
+    layout = layout or layout_of(data)
     found = Explainer(list(named(formulas).values()), layout, end)
     for _, tensors in _batches(data, found.programs, chunk, progress):
         found.add(tensors)

@@ -201,6 +201,7 @@ class Evaluation:
     privacy: Privacy | None = None
     usefulness: Usefulness | None = None
     lone: tuple[str, ...] = ()  # columns that only one of two tables has
+    noun: str = ""  # what the samples are, where they are neither trajectories nor rows
 
     def to_dict(self) -> dict[str, Any]:
         made = {k: _plain(v) for k, v in vars(self).items()}
@@ -236,11 +237,23 @@ class Evaluation:
             yield what, *each.median.cells(), ""
             return
         note = "of all variables" if self.times else "of all columns"
+        note = f"of all that is measured of {self.noun}" if self.noun else note
         yield f"{what}, median", *each.median.cells(), note if overall else ""
-        note = "" if overall else f"step {each.worst} (time {self.times[each.worst]:.4g})"
-        if overall and not self.times:
-            note = self.variables[each.worst].name
-        yield f"{what}, max", *each.max.cells(), note
+        yield f"{what}, max", *each.max.cells(), self._furthest(each)
+
+    def _furthest(self, each: Histograms) -> str:
+        """Where D is greatest."""
+        if each is self.overall:
+            return "" if self.times else self.furthest
+        if not self.times:
+            return f"{each.name} {each.worst}"
+        return f"step {each.worst} (time {self.times[each.worst]:.4g})"
+
+    @property
+    def furthest(self) -> str:
+        """The variable that the furthest of all distances is of."""
+        ends = np.cumsum([len(each.steps) for each in self.variables])
+        return self.variables[int(np.searchsorted(ends, self.overall.worst, "right"))].name
 
     def _whole_samples(self) -> Iterator[Row]:
         for name, words in MEASURES.items():

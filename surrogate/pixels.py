@@ -37,6 +37,7 @@ def is_images(data: Any) -> TypeGuard[xr.Dataset]:
         isinstance(data, xr.Dataset)
         and IMAGE in data.data_vars
         and {"sample", "y", "x"} <= set(data[IMAGE].dims)
+        and "time" not in data.dims
     )
 
 

@@ -1,4 +1,4 @@
-"""One page about trajectories, or about a table, that needs nothing but itself.
+"""One page about trajectories, a table or images, that needs nothing but itself.
 
 It says what was asked of them and how probable that is, how far they are to be relied on, shows how
 they unfold and what goes together, how far they are from a reference, what they cost and where they
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from constraints.explain import percent
 from surrogate.contents import Data
 from surrogate.evaluation import Measured
-from surrogate.reports import rows
+from surrogate.reports import images, rows
 from surrogate.reports.comparison import correlations, marginals
 from surrogate.reports.facts import Facts
 from surrogate.reports.facts import facts as read
@@ -44,6 +44,7 @@ OF_ROWS = (
     cost,
     provenance,
 )
+OF_IMAGES = (scenario, images.sheets, rules, images.distances, cost, provenance)
 LONGEST = 120  # characters of a question that is a heading
 
 
@@ -65,7 +66,8 @@ def report(
 def page(facts: Facts, title: str | None = None) -> str:
     """The page about facts that were read before."""
     name = shortened(title or _title(facts))
-    sections = SECTIONS if facts.table is None else OF_ROWS
+    of_one = OF_IMAGES if facts.pictured else SECTIONS
+    sections = of_one if facts.table is None else OF_ROWS
     body = [_headline(facts, name), *(part for each in sections for part in each(facts))]
     return document(name, [*body, element("footer", footer())])
 
@@ -92,6 +94,7 @@ def _title(facts: Facts) -> str:
     network = facts.network.get("network") or {}
     own = facts.data.attrs.get("title")
     names = several(facts.names[:6]) if facts.table is None else _columns(facts.names)
+    names = f"images of {facts.extent(1)}" if facts.pictured else names
     named = str(network.get("title") or own or network.get("name") or names)
     return named[:1].upper() + named[1:]
 
@@ -104,8 +107,7 @@ def _columns(names: list[str], most: int = 4) -> str:
 
 def _lead(facts: Facts) -> str:
     """The answer in a few sentences."""
-    shown = [*facts.names[:PANELS], *(["others"] if len(facts.names) > PANELS else [])]
-    span = f"{facts.samples:,} {facts.noun} of {several(shown)}"
+    span = f"{facts.samples:,} {facts.noun} of {facts.extent(PANELS)}"
     if facts.asked is None:
         made = "drawn from a learned model" if facts.sampled else "as they were given"
         usual = "Nothing was required of them: they show what is usual."
@@ -158,6 +160,9 @@ def _tiles(facts: Facts) -> Iterator[tuple[str, str, str]]:
 
 def _extent(facts: Facts) -> Iterator[tuple[str, str, str]]:
     """How much there is of them; of rows also what is told of no single column."""
+    if facts.pictured:
+        yield "images", f"{facts.samples:,}", facts.extent(1)
+        return
     if facts.table is None:
         first, last = stamp(facts.grid, 0), stamp(facts.grid, len(facts.grid) - 1)
         below = f"{len(facts.grid)} steps, time {first} to {last}"

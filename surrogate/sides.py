@@ -22,6 +22,7 @@ from surrogate.contents import LABELS, Data, judged, samples_of
 from surrogate.distances import Array
 from surrogate.errors import ModelError
 from surrogate.kinds import MARKERS
+from surrogate.pixels import is_images
 from surrogate.raw import Dates, Numbers, Truths, Words, raw_of
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?")
@@ -89,9 +90,12 @@ class Column:
 
 
 def is_table(data: Any) -> bool:
-    """Whether data are rows: a table, or a dataset without time."""
+    """Whether data are rows: a table, or a dataset without time that holds no images."""
     return isinstance(data, pd.DataFrame) or (
-        isinstance(data, xr.Dataset) and "time" not in data.dims and "sample" in data.dims
+        isinstance(data, xr.Dataset)
+        and "time" not in data.dims
+        and "sample" in data.dims
+        and not is_images(data)
     )
 
 

@@ -22,9 +22,13 @@ from surrogate.distances import effective
 from surrogate.drawn import Asked, Part, asked
 from surrogate.errors import ModelError
 from surrogate.evaluation import Evaluation, evaluate
+from surrogate.pixels import IMAGE, is_images, size_of, spelled
 from surrogate.plots import MOST as DRAWN
 from surrogate.plots import series, thinned, times, weights
+from surrogate.reports.words import several
 from surrogate.sides import Column, Rows, is_table, shared
+
+PICTURES = 256  # images that a page may show
 
 
 @dataclass(frozen=True)
@@ -65,17 +69,32 @@ class Facts:
     apart: tuple[str, ...] = ()  # variables that only one side has
     table: Table | None = None  # where samples are rows
 
+    @property
+    def pictured(self) -> bool:
+        """Whether samples are images."""
+        return is_images(self.data)
+
     @cached_property
     def names(self) -> list[str]:
+        if self.pictured:
+            return [IMAGE]
         return series(self.data) if self.table is None else [c.name for c in self.table.columns]
 
     @cached_property
     def grid(self) -> np.ndarray:
-        return times(self.data) if self.table is None else np.empty(0)
+        return times(self.data) if "time" in self.data.dims else np.empty(0)
 
     @property
     def noun(self) -> str:
+        if self.pictured:
+            return "images"
         return "trajectories" if self.table is None else "rows"
+
+    def extent(self, most: int) -> str:
+        """What samples are of: so many names and others, or a size."""
+        if self.pictured:
+            return f"{spelled(size_of(self.data))} pixels"
+        return several([*self.names[:most], *(["others"] if len(self.names) > most else [])])
 
     @cached_property
     def network(self) -> dict[str, Any]:
@@ -128,9 +147,12 @@ def facts(
     """
     if is_table(data):
         return _table_facts(data, against, target, train)
+    if is_images(data) and target is None and train is None:
+        return _image_facts(data, against)
     if target is not None or train is not None:
         what = "target" if train is None else "train"
-        raise ModelError(f"{what} is for tables, and these are trajectories; leave it out")
+        kind = "images" if is_images(data) else "trajectories"
+        raise ModelError(f"{what} is for tables, and these are {kind}; leave it out")
     few = _trajectories(data, "the data")
     whole = cast(xr.Dataset, data)
     labels = _loaded(whole[[name for name in LABELS if name in whole.variables]], "the data")
@@ -183,6 +205,28 @@ def _table_facts(data: Data, against: Data | None, target: str | None, train: Da
             tuple(each.some(some) for each in columns),
             tuple(side.weights[rows] for side, rows in zip(sides, some, strict=True)),
         ),
+    )
+
+
+def _image_facts(data: xr.Dataset, against: Data | None) -> Facts:
+    """The same of images."""
+    evaluation = None if against is None else evaluate(data, against)
+    labels = _loaded(data[[name for name in LABELS if name in data.variables]], "the data")
+    share = weights(labels)
+    verdicts = _labels(labels, "satisfied", 1)
+    other = None
+    if isinstance(against, xr.Dataset):
+        other = _loaded(against.isel(sample=slice(PICTURES)), "the reference")
+    return Facts(
+        _loaded(data.isel(sample=slice(PICTURES)), "the data"),
+        data.sizes["sample"],
+        share,
+        asked(data),
+        _rules(labels, share),
+        None if verdicts is None else float(np.average(verdicts, weights=share)),
+        mapping(data.attrs.get("surrogate_diagnostics")),
+        other,
+        evaluation,
     )
 
 

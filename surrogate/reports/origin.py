@@ -83,7 +83,7 @@ def _origins(facts: Facts) -> Iterator[tuple[str, str]]:
         made = other.get("surrogate_method") or other.get("source") or other.get("title")
         size = facts.evaluation.reference if facts.evaluation else facts.against.sizes["sample"]
         found.append(("reference data", f"{size:,} {facts.noun}{f', {made}' if made else ''}"))
-    yield facts.noun, f"{facts.samples:,} of {several(facts.names[:PANELS])}"
+    yield facts.noun, f"{facts.samples:,} of {facts.extent(PANELS)}"
     for label, value in found:
         if value is not None and str(value).strip():
             yield label, shortened(value)

@@ -55,12 +55,12 @@ def drawn(draw: Callable[..., Figure], *arguments: Any) -> str:
         figure.savefig(file, format="svg", transparent=True, metadata=nothing)
         text = file.getvalue().decode()
         if len(text) > LARGEST:
-            return _uri("png", _pixels(figure))
+            return embedded("png", _pixels(figure))
     for name, colours in (("ink", (INK, REQUIRED)), ("soft", (AGAINST,)), ("paper", ("#ffffff",))):
         for colour in colours:
             text = text.replace(colour, f"var(--{name})")
     style = f"{_root(LIGHT)} @media (prefers-color-scheme: dark) {{ {_root(DARK)} }}</style>"
-    return _uri("svg+xml", text.replace("</style>", style, 1).encode())
+    return embedded("svg+xml", text.replace("</style>", style, 1).encode())
 
 
 def _pixels(figure: Figure) -> bytes:
@@ -77,7 +77,7 @@ def _root(colours: dict[str, str]) -> str:
     return f":root {{ {' '.join(f'--{name}: {colour};' for name, colour in colours.items())} }}"
 
 
-def _uri(kind: str, content: bytes) -> str:
+def embedded(kind: str, content: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 

@@ -61,7 +61,7 @@ def scenario(facts: Facts) -> list[Html]:
 
 def stated(part: Part, facts: Facts) -> str | None:
     """A requirement in plain words; None where they would not do."""
-    return requirement(part, facts.grid) if facts.table is None else condition(part.text)
+    return requirement(part, facts.grid) if len(facts.grid) else condition(part.text)
 
 
 def _code(text: str) -> Html:
@@ -125,7 +125,8 @@ def rules(facts: Facts) -> list[Html]:
                 element("p", f"The {RULES} least met of {len(those)} rules.", class_="note")
             )
     known = any(np.isfinite(rule.margins).any() for rule in facts.rules)
-    note = MARGIN.format(one="trajectory" if facts.table is None else "row")
+    ones = {"trajectories": "trajectory", "rows": "row", "images": "image"}
+    note = MARGIN.format(one=ones[facts.noun])
     return section("Requirements met", *made, element("p", note, class_="note") if known else None)
 
 

@@ -118,6 +118,7 @@ def _compared(facts: Facts, found: Evaluation) -> list[Reason]:
         "poor": "The distributions differ from the reference",
     }
     over = "steps" if facts.table is None else "columns"
+    over = "all that is measured of an image" if facts.pictured else over
     listed: list[Reason] = [(level, f"{words[level]}: {noise} (median over {over}).")]
     far = [each for each in found.variables if _level(each.max) == "poor"]
     if far and level != "poor":
@@ -202,7 +203,9 @@ def _stands_out(each: Measured) -> bool:
 
 
 def _furthest(facts: Facts, far: Histograms) -> str:
-    place = f" at {moment(facts.grid, far.worst)}" if len(far.steps) > 1 else ""
+    place = ""
+    if len(far.steps) > 1:
+        place = f" {far.worst}" if facts.pictured else f" at {moment(facts.grid, far.worst)}"
     return (
         f"The largest difference, D = {far.max.value:.3f} in {far.name}{place}, is "
         f"{far.max.ratio:.1f} times what noise would make it."
