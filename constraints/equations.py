@@ -111,32 +111,23 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
 
 
 def _distinct(found: Equations) -> Equations:
-    """Without rows that say nothing, and those that say again (or in reverse) what another does."""
-    rows, low, high = found.rows, found.low, found.high
-    empty = rows.abs().amax(1) <= ROUNDING
-    # a weighted sum of each row that no two different rows share, but for rounding
-    weights = torch.randn(rows.shape[1], generator=torch.Generator().manual_seed(0)).to(rows)
-    marks = rows @ weights
-    sign = torch.where(marks < 0, -1.0, 1.0)
+    """Without rows that say nothing, and those that say again what another does: a multiple."""
+    size = found.rows.norm(dim=1)
+    # a weighted sum of each row of length one, which no two different rows share but for rounding
+    weights = torch.randn(found.rows.shape[1], generator=torch.Generator().manual_seed(0))
+    marks = found.rows @ weights.to(found.rows) / size
+    scale = torch.where(marks < 0, -size, size)
+    ends = torch.stack([found.low, found.high], 1) / scale[:, None]
+    ends = ends.sort(1).values  # a negative multiple turns them round
+    levels, nothing = marks.abs().tolist(), (size <= ROUNDING).tolist()
     kept: list[int] = []
-    before: int | None = None
-    for i in (marks * sign).argsort(stable=True).tolist():
-        if bool(empty[i]):
+    for i in marks.abs().argsort(stable=True).tolist():
+        if nothing[i]:
             continue
-        if before is not None and _same(found, before, i, float(sign[before] * sign[i])):
-            continue
-        before = i
+        if kept and levels[i] - levels[kept[-1]] <= ROUNDING:
+            gap = found.rows[i] / scale[i] - found.rows[kept[-1]] / scale[kept[-1]]
+            if max(gap.abs().max(), (ends[i] - ends[kept[-1]]).abs().max()) <= ROUNDING:
+                continue
         kept.append(i)
     kept.sort()
-    return Equations(rows[kept], low[kept], high[kept])
-
-
-def _same(found: Equations, one: int, other: int, sign: float) -> bool:
-    """Whether a row says the same as (minus) another."""
-    ends = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
-    pairs = zip(
-        (found.rows, found.low, found.high),
-        (sign * found.rows[other], *(e[other] for e in ends)),
-        strict=True,
-    )
-    return all(bool((each[one] - mate).abs().max() <= ROUNDING) for each, mate in pairs)
+    return Equations(found.rows[kept], found.low[kept], found.high[kept])

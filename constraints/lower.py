@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from constraints import formula as f
 from constraints.joining import all_of, any_of, quantified
-from constraints.lowered import Atom, Chance, Labelled, Moving, Option, Pixel
+from constraints.looking import mask
+from constraints.lowered import Atom, Chance, Labelled, Moving, Option, Pixel, Pixels
 from constraints.signals import Layout
 from constraints.syntax import is_image
 from constraints.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
@@ -153,6 +154,8 @@ class _Lowering:
                 return signal.high - signal.low if signal.span is None else signal.span
             case At(series) | Pixel(series) | Aggregate("max" | "min" | "mean", At(series)):
                 return self.span(series)
+            case Aggregate("sum", At(series), region=Pixels() as domain):
+                return self.span(series) * domain.shape[0] * int(mask(domain, self.layout).sum())
             case Apply(name, arguments):  # operators on images average or move what they are given
                 function = self.layout.function(name)
                 known = function is not None and function.linear and function.returns == "image"

@@ -17,13 +17,14 @@ from constraints.comparisons import owned
 from constraints.errors import FormulaError, unknown
 from constraints.evaluate import Evaluator
 from constraints.frames import Frame
+from constraints.images import OPERATORS
 from constraints.lowered import Chance, Pixel, Pixels
 from constraints.nodes import Node
 from constraints.scope import Scope, values
 from constraints.semantics import Boolean
 from constraints.signals import Layout
 from constraints.syntax import is_image
-from constraints.terms import ARITHMETIC, NOW, Aggregate, Apply, At, Const, Count, Name, Term
+from constraints.terms import ARITHMETIC, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.values import free
 
 Shape = tuple[int, ...]
@@ -72,6 +73,8 @@ class Depicting(ABC):
         function = self.layout.function(node.function)
         assert function is not None
         function.check(node.function, len(node.arguments))
+        if function is OPERATORS.get(node.function):
+            self.image(node.arguments[0], scope)  # which refuses what is none
         if not function.whole:
             return Apply(node.function, tuple(self.term(each, scope) for each in node.arguments))
         sizes = [
@@ -95,6 +98,8 @@ class Depicting(ABC):
     def remedy(self, node: Node) -> str:
         """How to give a picture, where a name that is unknown may be meant as one."""
         if not self.layout.images or not isinstance(node, Name):
+            return ""
+        if node.name in self.layout.names or node.name in self.layout.parameters:
             return ""
         return f'; a picture is given by layout.with_picture("{node.name}", tensor)'
 
@@ -129,27 +134,32 @@ class Depicting(ABC):
             self.layout.region(region, (shape[1], shape[2]))
         return Pixels(region, shape)
 
-    def domain(self, body: Node, variable: str, shown: str, region: str | None) -> Pixels:
+    def domain(self, body: Node, variable: str, region: str | None) -> Pixels:
         """The pixels that a variable takes: those of the images that are read at it."""
         found: dict[Shape, Term] = {}
         for image in _read_at(body, variable):
             found.setdefault(self.shape(image), image)
         if len(found) > 1:
             (one, first), (other, second), *_ = found.items()
-            advice = "; "
-            for image, size in ((second, one), (first, other)):
+            advice = "compare images of one shape"
+            for image, size in ((first, other), (second, one)):
                 if isinstance(image, Name) and image.name in self.layout.pictures:
-                    advice = f"; give a {image} of {_by(size)} pixels, or "
-                    break
-            advice += "compare images of one shape"
-            raise FormulaError(
-                f"{first} has {_by(one)} pixels, {second} {_by(other)}: {shown} cannot be a pixel "
-                f"of both{advice}"
-            )
+                    advice = f"give a {image} of {_by(size)} pixels"
+            raise FormulaError(f"{first} has {_by(one)} pixels, {second} {_by(other)}: {advice}")
         shapes = [*found, *(signal.shape for signal in self.layout.images)]
         if not shapes:
             raise unknown("region", str(region), self.layout.regions)
         return self.area(region, shapes[0])
+
+    def place(self, when: Step, series: Node, scope: Scope) -> Step:
+        """A variable that is a pixel."""
+        renamed = scope.here.base if when.base == NOW else scope.variables.get(when.base or "")
+        if renamed not in scope.pixels or when.offset:
+            raise FormulaError(
+                f"{series}({when}): a pixel is a variable bound by forall or exists, as in "
+                f"forall p: {series}(p) >= 0, or a row and a column, as in {series}(3, 4)"
+            )
+        return Step(renamed)
 
     def pixel(self, node: Apply, image: Term, places: tuple[Term, ...], scope: Scope) -> Term:
         """`image(3, 4)`: a row and a column."""

@@ -149,7 +149,7 @@ class _Resolver(Depicting):
             level=scope.level + 1,
         )
         body = self.formula(node.body, inner)
-        domain = self.domain(body, name, node.variable, region)
+        domain = self.domain(body, name, region)
         return f.Quantifier(node.kind, name, None, None, body, domain)
 
     def anchored(self, node: f.Formula, scope: Scope) -> None:
@@ -219,8 +219,10 @@ class _Resolver(Depicting):
     def name(self, node: Name, scope: Scope) -> Term:
         """A name on its own: a column, a parameter, a series read now, or `S25`."""
         signal = self.layout.find(node.name)
-        if node.instance is not None:
-            owned(node, self.layout)  # which refuses what is not there
+        if node.instance is not None and is_image(node, self.layout):
+            self.named(node)  # which refuses what is not there
+        elif node.instance is not None:
+            owned(node, self.layout)
         if signal is None:
             if node.name in ("true", "false") and node.quoted:
                 return Const(node.name == "true")
@@ -309,7 +311,7 @@ class _Resolver(Depicting):
         if signal is None and node.name in self.layout.parameters:
             raise FormulaError(f"{node} is a parameter, one number; write {node} without a step")
         if signal is None and node.name != "time":
-            known = [*self.layout.names, *self.layout.functions, *self.layout.pictures]
+            known = [*self.layout.names, *self.layout.pictures, *self.layout.functions]
             raise unknown("signal or function", node.name, known, self.remedy(node))
         if signal is None or signal.kind == "series":
             if signal is None and not self.layout.times:
@@ -320,16 +322,6 @@ class _Resolver(Depicting):
             )
         raise FormulaError(f"{node} has one value a sample; write {node} without a step")
 
-    def place(self, when: Step, series: Node, scope: Scope) -> Step:
-        """A variable that is a pixel."""
-        renamed = scope.variables.get(when.base or "")
-        if renamed not in scope.pixels or when.offset:
-            raise FormulaError(
-                f"{series}({when}): a pixel is a variable bound by forall or exists, as in "
-                f"forall p: {series}(p) >= 0, or a row and a column, as in {series}(3, 4)"
-            )
-        return Step(renamed)
-
     def applied(self, node: Apply, scope: Scope) -> Term:
         """Something of the layout's on arguments: a function, a classifier, a signal."""
         if self.layout.function(node.function) is not None:
@@ -339,8 +331,7 @@ class _Resolver(Depicting):
         if is_image(Name(node.function), self.layout):
             return self.pixel(node, Name(node.function), node.arguments, scope)
         if self.layout.find(node.function) is None:
-            known = [*BUILT_IN, *self.layout.functions, *self.layout.classifiers]
-            raise unknown("function", node.function, known)
+            raise unknown("function", node.function, [*BUILT_IN, *self.layout.callables])
         only = node.arguments[0] if len(node.arguments) == 1 else None
         if isinstance(only, Name):
             raise FormulaError(
@@ -370,13 +361,13 @@ class _Resolver(Depicting):
                 now=Step(NOW),
             )
             body = self.term(node.body, moved)
-            domain = self.domain(body, NOW, str(node.body), None if region is None else str(region))
+            domain = self.domain(body, NOW, None if region is None else str(region))
             return Aggregate(node.kind, body, region=domain)
+        if isinstance(node.body, Term) and (region is not None or not self.layout.steps):
+            self.term(node.body, scope)  # which refuses what is not there
         if region is not None:
             raise FormulaError(f"{node}: {region} is not a step and {node.body} is not an image")
         if not self.layout.steps:
-            if isinstance(node.body, Name) and self.layout.find(node.body.name) is None:
-                self.name(node.body, scope)  # which refuses what is not there
             raise FormulaError(f"{node}: these signals have no time grid to aggregate over")
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         span = self.times.window(first, last, scope, str(node), clip=True)

@@ -44,9 +44,12 @@ class Times:
             return node
         if node.base == END:
             if not self.layout.steps:
+                example = "age >= 40"
+                if self.layout.images:
+                    example = f"forall p: {self.layout.images[0].name}(p) >= 0, over pixels"
                 raise FormulaError(
                     "these signals have no time grid: leave out always, forall t, `end` and the "
-                    "like, as in age >= 40"
+                    f"like, as in {example}"
                 )
             return Step(None, self.layout.steps - 1 + node.offset)
         if node.base == NOW:

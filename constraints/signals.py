@@ -232,6 +232,12 @@ class Layout:
         known = {**OPERATORS, **self.functions} if self.images else self.functions
         return None if name in self.names else known.get(name)
 
+    @property
+    def callables(self) -> list[str]:
+        """What a formula may call besides the language's own functions."""
+        operators = (PIXEL, *OPERATORS) if self.images else ()
+        return [*self.functions, *self.classifiers, *operators]
+
     def is_region(self, name: str) -> bool:
         return name in self.regions or (bool(self.images) and name in REGIONS)
 

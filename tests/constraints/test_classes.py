@@ -1,0 +1,190 @@
+"""Classes of images: what a classifier says, as a statement and as a number."""
+
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from constraints import (
+    Classifier,
+    FormulaError,
+    Layout,
+    LogLTN,
+    LogProbabilistic,
+    call,
+    compile,
+    explain,
+    parse,
+    signals,
+)
+
+DIGITS = tuple(str(i) for i in range(10))
+WORDS = ("t-shirt", "trouser", "dress")
+
+
+class Counting:
+    """The first pixels as scores; counts how often it is asked."""
+
+    def __init__(self, classes: int) -> None:
+        self.classes, self.asked = classes, 0
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.asked += 1
+        return (8 * images).flatten(1)[:, : self.classes].log_softmax(1)
+
+
+LAYOUT = Layout.image((1, 4, 4)).with_classifier("class", Counting(10), DIGITS)
+PAIRS = replace(LAYOUT, instances=2)
+CLOTHES = Layout.image((1, 4, 4), classifiers={"kind": Classifier(Counting(3), WORDS)})
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.rand(40, 1, 4, 4, generator=GENERATOR, dtype=torch.float64)
+TWO = torch.rand(200, 2, 1, 4, 4, generator=GENERATOR, dtype=torch.float64)
+LOG = Counting(10)(X)
+
+
+def test_a_class_is_its_log_probability() -> None:
+    program = compile("class(image, 3)", LAYOUT)
+    data = {"image": X}
+    for semantics in (LogProbabilistic(), LogLTN(), LogProbabilistic(k=3.0)):
+        torch.testing.assert_close(program(data, semantics), LOG[:, 3])
+    assert program.verdict(data).equal(LOG.argmax(1) == 3)
+    others = LOG[:, [k for k in range(10) if k != 3]]
+    torch.testing.assert_close(program.robustness(data), LOG[:, 3] - others.amax(1))
+    hard = program(data, LogProbabilistic(k=math.inf))
+    assert hard.equal(torch.where(LOG.argmax(1) == 3, 0.0, -torch.inf).double())
+
+
+def test_not_a_class() -> None:
+    program = compile("not class(image, 3)", LAYOUT)
+    data = {"image": X}
+    torch.testing.assert_close(program(data), torch.log1p(-LOG[:, 3].exp()))
+    assert program.verdict(data).equal(LOG.argmax(1) != 3)
+    torch.testing.assert_close(
+        program.robustness(data), -compile("class(image, 3)", LAYOUT).robustness(data)
+    )
+    sure = X.clone()
+    sure[:, 0, 0, 3] = 20.0  # p_3 is 1 to the last digit, and what is left of it still counts
+    assert program({"image": sure}).isfinite().all()
+    assert (program({"image": sure}) < -100).all()
+
+
+def test_a_probability_is_compared() -> None:
+    program = compile("class(image, 3) >= 0.3", LAYOUT)
+    assert program.robustness({"image": X}).sub(LOG[:, 3].exp() - 0.3).abs().max() < 1e-12
+    either = compile("class(image, 3) + class(image, 8) >= 0.5", LAYOUT)
+    assert either.verdict({"image": X}).equal(LOG[:, [3, 8]].exp().sum(1) >= 0.5)
+
+
+def test_classes_by_label() -> None:
+    log = Counting(3)(X)
+    for text in ('kind(image, "trouser")', "kind(image, trouser)", "kind(image, 1)"):
+        torch.testing.assert_close(compile(text, CLOTHES)({"image": X}), log[:, 1])
+    shuffled = LAYOUT.with_classifier("digit", Counting(3), ("7", "5", "6"))
+    torch.testing.assert_close(compile("digit(image, 5)", shuffled)({"image": X}), log[:, 1])
+    some = compile("exists i in [5, 6]: digit(image, i)", shuffled)
+    assert some.verdict({"image": X}).equal(log.argmax(1) > 0)
+
+
+def test_two_digits_add_up_to_ten() -> None:
+    text = "exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)"
+    program = compile(text, PAIRS)
+    one, other = (Counting(10)(TWO[:, i]) for i in range(2))
+    pairs = torch.stack([one[:, i] + other[:, 10 - i] for i in range(1, 10)], 1)
+    expected = torch.log1p(-(1 - pairs.exp()).prod(1))
+    torch.testing.assert_close(program({"image": TWO}), expected)
+    assert program.verdict({"image": TWO}).equal(one.argmax(1) + other.argmax(1) == 10)
+    assert program.verdict({"image": TWO}).any()
+    lead = [
+        compile(f"class(image[1], {i}) and class(image[2], {10 - i})", PAIRS) for i in range(1, 10)
+    ]
+    margins = torch.stack([each.robustness({"image": TWO}) for each in lead], 1)
+    torch.testing.assert_close(program.robustness({"image": TWO}), margins.amax(1))
+
+
+def test_the_classifier_is_asked_once_for_each_image() -> None:
+    judge = Counting(10)
+    layout = Layout.image((1, 4, 4), instances=2).with_classifier("class", judge, DIGITS)
+    text = "(exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)) and "
+    program = compile(text + "not class(image[1], 5) and class(image[2], 1) <= 0.9", layout)
+    assert judge.asked == 0
+    program({"image": TWO})
+    assert judge.asked == 2
+
+
+def test_a_belief_takes_the_mean_for_the_image() -> None:
+    flat = X.flatten(1).requires_grad_()
+    program = compile("class(image, 3)", LAYOUT)
+    for semantics in (LogProbabilistic(), LogProbabilistic(k=math.inf)):
+        value = program.belief(flat, 0.01 * torch.eye(16, dtype=torch.float64), semantics)
+        torch.testing.assert_close(value, LOG[:, 3])
+        (slope,) = torch.autograd.grad(value.sum(), flat)
+        assert (slope[:, 3] > 0).all()
+
+
+def test_one_class_or_another() -> None:
+    program = compile("class(image, 3) or class(image, 8)", LAYOUT)
+    assert program.verdict({"image": X}).equal(torch.isin(LOG.argmax(1), torch.tensor([3, 8])))
+    three, eight = LOG[:, 3].exp(), LOG[:, 8].exp()
+    torch.testing.assert_close(program({"image": X}).exp(), 1 - (1 - three) * (1 - eight))
+
+
+def test_a_class_of_what_an_operator_makes() -> None:
+    layout = LAYOUT.with_picture("target", X[0])
+    found = compile("class(mirror(image), 3)", layout)({"image": X})
+    torch.testing.assert_close(found, Counting(10)(X.flip(-1))[:, 3])
+    fixed = compile("class(target, 3)", layout)({"image": X})
+    torch.testing.assert_close(fixed, LOG[:1, 3].expand(40))
+
+
+def test_classes_in_python_and_in_explanations() -> None:
+    image = signals("image")
+    formula = (image[0, 0] >= 0.1) & call("class", image, 3)
+    assert formula == parse("pixel(image, 0, 0) >= 0.1 and class(image, 3)")
+    found = explain(parse("class(image, 3) or mean(image) >= 0.5"), LAYOUT, {"image": X})
+    assert [row.text for row in found.rows][1] == "class(image, 3)"
+    assert found.rows[1].satisfied == float((LOG.argmax(1) == 3).double().mean())
+
+
+def test_layouts_keep_their_classifiers() -> None:
+    for layout in (copy.deepcopy(LAYOUT), replace(LAYOUT, instances=2), copy.copy(LAYOUT)):
+        assert layout.classifiers["class"].classes == DIGITS
+    more = LAYOUT.with_function("f", torch.neg, 1).with_picture("target", X[0])
+    assert set(more.classifiers) == {"class"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "text", "says"),
+    [
+        (LAYOUT, "class(image, 10)", "there is no class 10 (have: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)"),
+        (LAYOUT, "class(image, 1.5)", "there is no class 1.5"),
+        (LAYOUT, "exists i in [0, 9]: class(image, 10 - i)", "there is no class 10"),
+        (LAYOUT, "exists i in [0, 12]: class(image, i)", "there is no class 10"),
+        (LAYOUT, "class(image)", "class takes an image and a class, as in class(image, 0)"),
+        (LAYOUT, "class(image, mean(image))", "a class is a whole number, a variable bound"),
+        (LAYOUT, "class(3, 3)", "3 is not an image"),
+        (LAYOUT, "clas(image, 3)", "unknown function 'clas'; did you mean 'class'?"),
+        (LAYOUT, "class(image, i)", "unknown class 'i'"),
+        (CLOTHES, "kind(image, trousers)", "unknown class 'trousers'; did you mean 'trouser'?"),
+        (CLOTHES, "kind(image, 3)", "there is no class 3 (have: 0 t-shirt, 1 trouser, 2 dress)"),
+        (PAIRS, "class(image, 3)", "does not say of which instance"),
+    ],
+)
+def test_what_is_no_class(layout: Layout, text: str, says: str) -> None:
+    with pytest.raises(FormulaError) as caught:
+        compile(text, layout)
+    assert says in str(caught.value)
+
+
+def test_what_is_no_classifier() -> None:
+    with pytest.raises(FormulaError, match="two classes or more that differ, not 1"):
+        Classifier(Counting(1), ("1",))
+    with pytest.raises(FormulaError, match="differ"):
+        Classifier(Counting(2), ("1", "1"))
+    with pytest.raises(FormulaError, match="'mean' cannot name a function"):
+        LAYOUT.with_classifier("mean", Counting(2), "ab")
+    wrong = LAYOUT.with_classifier("wrong", Counting(2), "abc")
+    with pytest.raises(FormulaError, match=r"log-probabilities \(40, 3\) of 40 images"):
+        compile("wrong(image, a)", wrong)({"image": X})
