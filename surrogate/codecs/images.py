@@ -76,7 +76,9 @@ class ImageCodec(Codec):
 
     @cached_property
     def _layout(self) -> Layout:
-        signal = Signal(IMAGE, "image", self.size, low=0.0, high=1.0, span=1.0)
+        # what is equal may differ by 1/1000 of the span: about half a byte, as rounding does
+        span = 2.0 if self.whole else 1.0
+        signal = Signal(IMAGE, "image", self.size, low=0.0, high=1.0, span=span)
         regions = {**standard_regions(*self.size[1:]), **self.known.get("regions", {})}
         return Layout((signal,), **{**self.known, "regions": regions})
 

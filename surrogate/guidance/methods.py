@@ -23,7 +23,7 @@ STEPS = 40  # of rejection
 MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for
 LEAST = 0.02  # noise before the clean point, with moments
 LED = 50  # levels, with moments
-EACH = 4  # particles of a sample, with moments, where the formula is more than equations
+EACH = 6  # particles of a sample, with moments
 ROUNDS = 3  # tries for a sample that does not meet the scenario
 
 
@@ -71,9 +71,7 @@ def by_moments(question: Question) -> Outcome:
     scenario are made anew, some times."""
     own, scenario, samples = question.settings, question.scenario, question.samples
     steps = own.steps or LED
-    each = max(1, own.particles // samples) if own.particles else 1
-    if own.particles is None and scenario.rest is not None:
-        each = EACH
+    each = max(1, own.particles // samples) if own.particles else EACH
     moments = Moments(scenario, own.jacobian, own.strength)
     sigmas = karras(steps, LEAST, MOST)
     passes = 2 + ITERATIONS if len(moments.rows) else 2
@@ -84,9 +82,10 @@ def by_moments(question: Question) -> Outcome:
     x = torch.zeros(samples, scenario.size, dtype=torch.float64)
     missing, spent = torch.arange(samples), 0
     for turn in range(ROUNDS):
-        made = walked(moments, len(missing), sigmas, seeded(question.seed, 25, turn), each, tell)
+        generator = seeded(question.seed, 25, turn)
+        made = walked(moments, len(missing), sigmas, generator, each, own.recurrence, tell)
         found.append(made)
-        spent += len(missing) * each * steps * passes
+        spent += len(missing) * each * steps * passes * own.recurrence
         x[missing] = made.x.double()
         met, kept = scenario.satisfied(x[missing])
         missing = missing[~(met & kept)]

@@ -30,6 +30,7 @@ from surrogate.sampling.steps import Progress, walk, white
 
 ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next level goes on
 TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
+TURNS = 10  # of meeting the equations and staying in range, at the end
 FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
 RESAMPLE = 0.5  # share of a sample's particles that must carry the weight
 Apply = Callable[[Tensor], Tensor]
@@ -109,6 +110,20 @@ class Moments:
         return mean + spread(solved @ self.rows), -0.5 * (missing * solved).sum(1)
 
 
+    def projected(self, x: Tensor) -> Tensor:
+        """Points (B, D) moved to meet the equations and stay within the range of data, in turn."""
+        if not len(self.rows):
+            return x
+        rows = self.rows.double()
+        room = 1e-9 * torch.eye(len(rows)).to(rows) * float(rows.square().sum(1).mean())
+        factor = torch.linalg.cholesky(rows @ rows.mT + room)
+        for _ in range(TURNS):
+            missing = self.wanted - x.double() @ rows.mT
+            step = torch.cholesky_solve(missing.mT, factor).mT @ rows
+            x = self.scenario.within(x.double() + step)
+        return x
+
+
 def conjugate_gradients(matrix: Apply, wanted: Tensor, iterations: int) -> Tensor:
     """u (B, k) with matrix(u) ≈ wanted, for a symmetric positive matrix of each row's own.
 
@@ -146,16 +161,22 @@ def walked(
     sigmas: Tensor,
     generator: Generator,
     particles: int = 1,
+    recurrence: int = 1,
     progress: Progress | None = None,
 ) -> Walked:
     """`count` independent samples down the levels `sigmas` (n + 1,), the last 0, each chosen among
-    its particles."""
+    its particles. Every step is taken `recurrence` times, noised again in between, which leaves
+    the law at a level as it is and forgets errors of the levels before."""
     scenario = moments.scenario
     x = float(sigmas[0]) * white(torch.zeros(count * particles, scenario.size), generator)
     weights, log_z, least = torch.zeros(count, particles), torch.zeros(count), 1.0
     known = x.new_zeros(len(x))  # ψ at the level before
     for sigma, below in walk(sigmas, progress):
         led = moments(x, sigma)
+        for _ in range(recurrence - 1):
+            x, _ = _stepped(x, led, sigma, below, generator)
+            x = x + float((sigma**2 - below**2).sqrt()) * white(x, generator)
+            led = moments(x, sigma)
         weights = weights + (led.psi - known).reshape(count, particles)
         worth = torch.exp(2 * weights.logsumexp(1) - (2 * weights).logsumexp(1)) / particles
         least = min(least, float(worth.min()))
@@ -165,15 +186,10 @@ def walked(
         gained = torch.where(poor, log_mean(weights), 0.0)
         log_z = log_z + gained
         weights = torch.where(poor[:, None], 0.0, weights)
-        r = float((below / sigma) ** 2)
-        shift = (1 - r) * (led.tilted - led.estimate)
-        deviation = float(below) * (1 - r) ** 0.5
-        noise = deviation * white(x, generator)
-        x = led.tilted + r * (x - led.tilted) + noise
         known = led.psi
-        if deviation > 0:
-            change = -(shift * (2 * noise + shift)).sum(1) / (2 * deviation**2)
-            weights = weights + change.reshape(count, particles)
+        x, change = _stepped(x, led, sigma, below, generator)
+        weights = weights + change.reshape(count, particles)
+    x = moments.projected(x)
     value = scenario.log_value(x.double()).float()
     met = float((value > -torch.inf).double().mean())
     final = weights + (value - known).reshape(count, particles)
@@ -182,6 +198,20 @@ def walked(
     chosen = torch.distributions.Categorical(logits=best).sample()
     at = torch.arange(count) * particles + chosen
     return Walked(x[at], log_z + log_mean(final), least, met)
+
+
+def _stepped(
+    x: Tensor, led: Led, sigma: Tensor, below: Tensor, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """Points (B, D) at the next level, and log p - log q of each (B,)."""
+    r = float((below / sigma) ** 2)
+    shift = (1 - r) * (led.tilted - led.estimate)
+    deviation = float(below) * (1 - r) ** 0.5
+    noise = deviation * white(x, generator)
+    made = led.tilted + r * (x - led.tilted) + noise
+    if deviation == 0:
+        return made, made.new_zeros(len(made))
+    return made, -(shift * (2 * noise + shift)).sum(1) / (2 * deviation**2)
 
 
 def _chosen(weights: Tensor, poor: Tensor, generator: Generator) -> Tensor:

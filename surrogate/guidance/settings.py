@@ -13,7 +13,7 @@ JACOBIANS = ("auto", "gaussian", "network")
 COMMON = ("method", "hardness", "consistency", "end")  # settings of all methods
 OWN = {  # and of each
     "twisted": ("particles", "steps", "weighted", "jacobian"),
-    "moments": ("particles", "steps", "jacobian", "strength"),
+    "moments": ("particles", "steps", "jacobian", "strength", "recurrence"),
     "rejection": ("steps",),
     "guidance": ("steps", "schedule", "correctors", "strength", "langevin"),
     "universal": ("steps", "forward", "backward", "recurrence", "strength", "langevin"),
