@@ -23,6 +23,7 @@ from constraints.syntax import descend, ends, indexes, is_image, reads_image
 from constraints.terms import (
     BUILT_IN,
     NOW,
+    PIXEL,
     SERIES,
     Aggregate,
     Apply,
@@ -208,7 +209,7 @@ class _Resolver(Depicting):
                 and region not in self.layout.names
             ):
                 return self.aggregate(Aggregate(kind, body, region=region), scope)
-            case Apply("pixel", (image, *places)):
+            case Apply("pixel", (image, *places)) if self.layout.find(PIXEL) is None:
                 return self.pixel(node, image, tuple(places), scope)
             case Apply(function, arguments):
                 if function in (*BUILT_IN, "+", "neg", "*", "/"):

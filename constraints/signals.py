@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
 from numbers import Integral
 from types import MappingProxyType
@@ -229,8 +230,9 @@ class Layout:
 
     def function(self, name: str) -> Function | None:
         """A function by name: one of its own, or an operator on images if it has images."""
-        known = {**OPERATORS, **self.functions} if self.images else self.functions
-        return None if name in self.names else known.get(name)
+        if name in self.functions or not self.images:
+            return self.functions.get(name)
+        return None if name in self.names else OPERATORS.get(name)
 
     @property
     def callables(self) -> list[str]:
@@ -247,7 +249,7 @@ class Layout:
             remedy = f'; a region is given by layout.with_region("{name}", mask)'
             known = {*self.regions, *(REGIONS if self.images else ())}
             raise unknown("region", name, known, remedy if self.images else "")
-        masks = self.regions if name in self.regions else standard_regions(*size)
+        masks = self.regions if name in self.regions else _regions_of(*size)
         if name not in masks or tuple(masks[name].shape) != tuple(size):
             has = f"{masks[name].shape[0]}x{masks[name].shape[1]}" if name in masks else "no"
             raise FormulaError(
@@ -316,6 +318,9 @@ class Layout:
         """The signals as floating tensors of one batch: right names and shapes, no NaN but
         in optional columns."""
         return checked(self, tensors, needed)
+
+
+_regions_of = cache(standard_regions)  # which every evaluation asks for
 
 
 def _picture(name: str, given: Any) -> Tensor:
