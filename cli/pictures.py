@@ -255,7 +255,7 @@ class Scenery:
 
     @property
     def given(self) -> dict[str, Any]:
-        """As arguments of `sample`, those that there are."""
+        """As arguments of `Surrogate.knowing`, those that there are."""
         kinds = ("pictures", "regions", "classifiers")
         return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind)}
 

@@ -39,11 +39,12 @@ YEAR = 31_557_600  # seconds
 @pictures.scenery
 @click.option(
     "--method",
-    type=click.Choice(["auto", "twisted", "guidance", "universal", "rejection"]),
+    type=click.Choice(["auto", "twisted", "moments", "guidance", "universal", "rejection"]),
     default="auto",
     show_default=True,
     help="With a scenario: particles that are guided to it (twisted), draws of which those that "
-    "meet it are kept (rejection), the paper's guidance, or universal guidance.",
+    "meet it are kept (rejection), the paper's guidance, universal guidance, or, as images are by "
+    "default, led by the moments of what the network expects (moments).",
 )
 @click.option(
     "--schedule",
@@ -94,11 +95,11 @@ YEAR = 31_557_600  # seconds
 )
 @click.option(
     "--jacobian",
-    type=click.Choice(["gaussian", "network"]),
-    default="gaussian",
+    type=click.Choice(["auto", "gaussian", "network"]),
+    default="auto",
     show_default=True,
-    help="Of twisted: how a clean point follows a noisy one, by the data's covariance or by the "
-    "network, which costs twice as much.",
+    help="Of twisted and moments: how a clean point follows a noisy one, by the data's covariance "
+    "or by the network, which costs twice as much [auto: of images the network].",
 )
 @click.option(
     "--particles", type=int, help="Of the method twisted [default: three times --samples]."
@@ -178,10 +179,10 @@ def command(
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
     targets = _targets(out, force, found)
-    layout = found.codec.layout()
-    scenery = pictures.read_scenery(named, layout)
+    scenery = pictures.read_scenery(named, found.codec.layout())
     if scenery.given and not where:
         raise InputError("--picture, --region and --classifier are for rules: add --where")
+    found = found.knowing(**scenery.given) if scenery.given else found
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
     if samples is None:
@@ -192,8 +193,8 @@ def command(
     if where or bridge:
         from surrogate.guidance.sampler import Settings
 
-        rules = options.formulas(where, bridge, scenery.extended(layout))
-        draws = _conditional(found, samples, rules, seed, Settings(**asked), scenery.given, say)
+        rules = options.formulas(where, bridge, found.codec.layout())
+        draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(
@@ -337,7 +338,6 @@ def _conditional(
     rules: dict[str, Formula],
     seed: int,
     settings: Settings,
-    scenery: dict[str, Any],
     say: Console,
 ) -> xr.Dataset:
     from surrogate.guidance.sampler import sample
@@ -357,7 +357,7 @@ def _conditional(
             say.print(escape(text))
             done = 0
 
-        return sample(model, samples, rules, seed, settings, tell, progress, **scenery)
+        return sample(model, samples, rules, seed, settings, tell, progress)
 
 
 def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:

@@ -224,6 +224,23 @@ def test_pictures_and_regions_are_checked(small: Path, model: Path) -> None:
     assert "add --where" in said
 
 
+def test_sample_a_scenario(small: Path, model: Path) -> None:
+    """A picture and a region of the command's are known to the formula."""
+    Image.fromarray(pixels(1)[0]).save("face.png")
+    rule = "forall p in top: abs(image(p) - target(p)) <= 0.5"
+    named = ("--picture", "target=face.png", "--region", "top=0:2,0:8")
+    words = ("--where", rule, *named, "-n", "4", "--steps", "4", "-o", "a.npz")
+    done = run("sample", str(model), *words, "--method", "universal")
+    assert "scenario met by" in done.stderr
+    assert "next: surrogate report a.npz" in done.stderr
+    found = read_images("a.npz")
+    assert found.satisfied.shape == (4,)
+    assert "target" in found.attrs["surrogate_constraint"]
+    run("report", "a.npz")
+    run("check", "a.npz", "--where", rule, *named, "-o", "b.npz")
+    np.testing.assert_array_equal(read_images("b.npz").satisfied, found.satisfied)
+
+
 def test_scenery_reaches_formulas(digits: Path) -> None:
     """A picture, a smaller one and a mask have the numbers of the files."""
     from cli.pictures import read_scenery

@@ -84,7 +84,7 @@ def test_very_hard_is_hard() -> None:
         ([*BRIDGE, "--particles", "1"], 2, "particles must be a whole number from 8"),
         ([*BRIDGE, "--hardness", "nan"], 2, "hardness must be a finite number"),
         ([*BRIDGE, "--method", "guidance", "--particles", "50"], 2, "belongs to --method twisted"),
-        ([*BRIDGE, "--recurrence", "2"], 2, "belongs to --method universal, not to --method auto"),
+        ([*BRIDGE, "--recurrence", "2"], 2, "--method universal, not to --method auto"),
         ([*BRIDGE, "--solver", "sde"], 2, "--solver is for draws without a scenario"),
         (["--hardness", "5"], 2, "--hardness needs a scenario: add --bridge or --where"),
         (["--no-consistency"], 2, "--no-consistency needs a scenario"),
