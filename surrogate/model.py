@@ -256,10 +256,23 @@ class Surrogate:
             weights = {name.removeprefix("network."): value for name, value in tensors.items()}
             network = dict(config["network"])
             denoiser = _denoiser(codec, network, weights)
-            return cls(codec, denoiser, spread, network, dict(config["about"]), digest)
+            made = cls(codec, denoiser, spread, network, dict(config["about"]), digest)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
             what = "cannot be used" if isinstance(problem, ModelError) else "is damaged"
             raise ModelError(f"{place} {what}: {problem}") from None
+        return _with_classifier(made, place) if isinstance(codec, ImageCodec) else made
+
+
+def _with_classifier(model: Surrogate, place: Path) -> Surrogate:
+    """A model of images that knows the classifier in its folder, if there is one."""
+    from surrogate.classifier import classifier_of  # which is about models itself
+
+    found = classifier_of(place)
+    if found is None:
+        return model
+    if found.size != model.shape:
+        raise ModelError(f"the classifier in {place} is of images of another size")
+    return model.knowing(classifiers={"class": found.as_atom()})
 
 
 def network_for(codec: Codec, width: int | None, depth: int) -> nn.Module:

@@ -109,7 +109,6 @@ class Moments:
         )
         return mean + spread(solved @ self.rows), -0.5 * (missing * solved).sum(1)
 
-
     def projected(self, x: Tensor) -> Tensor:
         """Points (B, D) moved to meet the equations and stay within the range of data, in turn."""
         if not len(self.rows):
