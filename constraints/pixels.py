@@ -95,6 +95,11 @@ class Depicting(ABC):
             self.tried(found, lambda: self.blank.call(found, Frame()))
         return found
 
+    def makes_many(self, function: str) -> bool:
+        """Whether a function's result is a series or an image, not one number."""
+        known = self.layout.function(function)
+        return known is not None and known.returns != "number"
+
     def remedy(self, node: Node) -> str:
         """How to give a picture, where a name that is unknown may be meant as one."""
         if not self.layout.images or not isinstance(node, Name):

@@ -244,11 +244,6 @@ class _Resolver(Depicting):
             raise FormulaError(self.unsaid(node))
         return self.at(node, Step(NOW), scope)
 
-    def makes_many(self, function: str) -> bool:
-        """Whether a function's result is a series or an image, not one number."""
-        known = self.layout.function(function)
-        return known is not None and known.returns != "number"
-
     def unsaid(self, node: Term) -> str:
         """What is wrong with a series or an image where a number is wanted."""
         if is_image(node, self.layout):

@@ -249,14 +249,18 @@ class Layout:
             remedy = f'; a region is given by layout.with_region("{name}", mask)'
             known = {*self.regions, *(REGIONS if self.images else ())}
             raise unknown("region", name, known, remedy if self.images else "")
-        masks = self.regions if name in self.regions else _regions_of(*size)
-        if name not in masks or tuple(masks[name].shape) != tuple(size):
-            has = f"{masks[name].shape[0]}x{masks[name].shape[1]}" if name in masks else "no"
+        own = self.regions.get(name)
+        if own is not None and own.shape != size and name in REGIONS:
+            standard = _regions_of(*own.shape).get(name)  # a layout may spell them out
+            own = None if standard is not None and own.equal(standard) else own
+        mask = _regions_of(*size).get(name) if own is None else own
+        if mask is None or mask.shape != size:
+            has = "no" if mask is None else f"{mask.shape[0]}x{mask.shape[1]}"
             raise FormulaError(
                 f"the region {name} has {has} pixels, the image {size[0]}x{size[1]}; give a mask "
-                f"of that size another name, or say it of another image"
+                "of that size another name, or say it of another image"
             )
-        return masks[name].to(torch.bool)
+        return mask.to(torch.bool)
 
     @property
     def images(self) -> list[Signal]:

@@ -82,8 +82,12 @@ def test_regions_of_its_own_win() -> None:
     layout = Layout.image((1, 4, 6), regions={"upper": mask}).with_region("dot", ~mask)
     torch.testing.assert_close(margin("mean(upper) >= 0", layout, X), X[:, 0, 3, 5])
     torch.testing.assert_close(margin("sum(dot) >= 0", layout, X), X.sum((1, 2, 3)) - X[:, 0, 3, 5])
-    small = margin("mean(downsample(image), left) >= 0", Layout.image((1, 4, 4)), X[..., :4])
-    torch.testing.assert_close(small, X[:, 0, :, :2].mean((1, 2)))
+    for spelled in ({}, standard_regions(4, 4)):  # a region of every image is that of any size
+        square = Layout.image((1, 4, 4), regions=spelled)
+        small = margin("mean(downsample(image), left) >= 0", square, X[..., :4])
+        torch.testing.assert_close(small, X[:, 0, :, :2].mean((1, 2)))
+    with pytest.raises(FormulaError, match="the region dot has 4x6 pixels, the image 2x3"):
+        compile("mean(downsample(image), dot) >= 0", layout)
 
 
 def test_operators_compose() -> None:
