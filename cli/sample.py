@@ -213,7 +213,11 @@ def command(
     else:
         summary |= {"solver": solver}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
-    say.print(f"next: {escape(_next(found, target, where, bool(where or bridge), draws))}")
+    scenario = bool(where or bridge)
+    again = _next(found, target, where, scenario, draws)
+    if scenery.given and target.suffix.lower() != ".png":  # names that a report does not know
+        again = f"surrogate report {shlex.quote(str(target))}"
+    say.print(f"next: {escape(again)}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
 
@@ -384,7 +388,8 @@ def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:
             f"{found['least_effective']:.0%} of them on the way; the samples come from "
             f"{found['ancestors']:,} of them, as if from {found['families']:,.0f} with equal shares"
         )
-        say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
+        if found["rejection_seconds"] is not None:  # which a method without a pilot cannot tell
+            say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
     for name, (distance, floor) in found["from_rejection"].items():
         say.print(f"D({escape(name)}) from rejection {distance:.3f}, floor {floor:.3f}")
     _warn(found, say)

@@ -224,6 +224,27 @@ def test_pictures_and_regions_are_checked(small: Path, model: Path) -> None:
     assert "add --where" in said
 
 
+def test_sample_as_images_are_by_default(small: Path, model: Path) -> None:
+    """The method of images has no pilot, and so cannot tell what rejection would take."""
+    rule = "mean(image, upper) <= 0.9"
+    done = run("sample", str(model), "--where", rule, "-n", "4", "--steps", "4", "-o", "a.npz")
+    assert "scenario met by" in done.stderr
+    assert "next: surrogate report a.npz --against" in done.stderr
+    assert read_images("a.npz").sizes["sample"] == 4
+
+
+def test_a_classifier_is_known_to_rules(digits: Path) -> None:
+    from surrogate.classifier import Classifier
+
+    Classifier.untrained((1, 8, 8), ("3", "5")).save("guide")
+    for name, words in (("class", "guide"), ("kind", "kind=guide")):
+        rule = ("--where", f"{name}(image, 3)")
+        assert "of 60 samples" in run("check", "digits.npz", "--classifier", words, *rule).stderr
+    Classifier.untrained((1, 9, 9), ("3", "5")).save("other")
+    said = run("check", "digits.npz", "--classifier", "other", *rule, code=2).stderr
+    assert "is of grey images of 9x9 pixels, and these are grey images of 8x8 pixels" in said
+
+
 def test_sample_a_scenario(small: Path, model: Path) -> None:
     """A picture and a region of the command's are known to the formula."""
     Image.fromarray(pixels(1)[0]).save("face.png")
