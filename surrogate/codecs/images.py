@@ -79,8 +79,9 @@ class ImageCodec(Codec):
         # what is equal may differ by 1/1000 of the span: about half a byte, as rounding does
         span = 2.0 if self.whole else 1.0
         signal = Signal(IMAGE, "image", self.size, low=0.0, high=1.0, span=span)
-        regions = {**standard_regions(*self.size[1:]), **self.known.get("regions", {})}
-        return Layout((signal,), **{**self.known, "regions": regions})
+        known: dict[str, Any] = dict(self.known)
+        known["regions"] = {**standard_regions(*self.size[1:]), **known.get("regions", {})}
+        return Layout((signal,), **known)
 
     def layout(self) -> Layout:
         return self._layout

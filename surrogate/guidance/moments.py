@@ -68,7 +68,7 @@ class Moments:
     def __call__(self, x: Tensor, sigma: Tensor) -> Led:
         """Of flat points (B, D) at σ."""
         each = max(1, TOGETHER // self.scenario.size)
-        parts = [self._led(part, sigma) for part in x.split(each)]
+        parts = [self._led(part, sigma) for part in torch.split(x, each)]
         return Led(*(torch.cat([getattr(p, n) for p in parts]) for n in Led.__annotations__))
 
     def _led(self, x: Tensor, sigma: Tensor) -> Led:
@@ -194,7 +194,7 @@ def walked(
     final = weights + (value - known).reshape(count, particles)
     hopeless = ~(final > -torch.inf).any(1)  # none of them met it: the best of those there are
     best = torch.where(hopeless[:, None], weights, final)
-    chosen = torch.distributions.Categorical(logits=best).sample()
+    chosen = torch.multinomial(torch.softmax(best, 1), 1, generator=generator)[:, 0]
     at = torch.arange(count) * particles + chosen
     return Walked(x[at], log_z + log_mean(final), least, met)
 

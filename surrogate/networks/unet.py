@@ -118,7 +118,7 @@ class UNet(nn.Module):
         self.leave = nn.Conv2d(features, channels * self.block**2, 3, padding=1)
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)
-        self.to(memory_format=FORMAT)
+        self.to(memory_format=FORMAT)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         """The network's output at x (B, C, H, W) and c_noise (B,) or (1,): (B, C, H, W)."""

@@ -88,7 +88,7 @@ def test_it_is_kept_as_json_and_damage_is_named() -> None:
         ("scale", [0, 1, 1]),
         ("whole", 1),
     ):
-        with pytest.raises(ModelError, match="codec|pixels"):
+        with pytest.raises(ModelError, match=r"codec|pixels"):
             ImageCodec.from_config({**kept, name: bad})
 
 
