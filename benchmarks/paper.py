@@ -1,7 +1,7 @@
 """The paper's experiments: ours, the paper's method and others on the same model, in one run.
 
     python benchmarks/paper.py [NAME ...] [--samples 5000] [--paper-samples N] [--threads 2]
-                               [--model FOLDER] [--data FOLDER] [--seed 1] [--save]
+                               [--model FOLDER] [--judge FOLDER] [--data FOLDER] [--seed 1] [--save]
 
 Scassola et al. 2023, "Zero-shot conditioning of score-based diffusion models by neuro-symbolic
 constraints". Names are those of EXPERIMENTS; without any, all of them run. Each brings a table with
@@ -22,7 +22,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import paper_digits
 import paper_esirs
+import paper_faces
 import paper_tables
 import paper_toy
 import report
@@ -38,6 +40,8 @@ EXPERIMENTS: dict[str, Callable[[Bench], Found]] = {
     "esirs-inequality": partial(paper_esirs.experiment, paper_esirs.INEQUALITY),
     "universal-guidance": paper_esirs.universal_guidance,
     **paper_tables.EXPERIMENTS,
+    **paper_digits.EXPERIMENTS,
+    **paper_faces.EXPERIMENTS,
 }
 
 
@@ -73,9 +77,12 @@ def main() -> int:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--model", type=Path, help="a model's folder [eSIRS: the bundled one; tables: trained now]"
+        "--model",
+        type=Path,
+        help="a model's folder [eSIRS and digits: the bundled ones; tables, faces: trained now]",
     )
-    parser.add_argument("--data", type=Path, help="the folder of the tables [../shared/data]")
+    parser.add_argument("--judge", type=Path, help="a classifier of digits [trained now]")
+    parser.add_argument("--data", type=Path, help="the folder of the data [../shared/data]")
     parser.add_argument("--rejection-steps", type=int, default=30, help="of draws from tables")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save", action="store_true", help=f"write results/{RESULTS.name}")

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import matplotlib
 from paper_bench import NOTHING, Bench, Found, share
-from paper_images import SHEETS, Made, asymmetry, judge, judged, made, pixels, sheet
-from report import Section, Target
+from paper_images import Made, asymmetry, judge, judged, made, pixels, sheet, trade_off
+from report import Target
 
 from surrogate.guidance.sampler import Settings
 from surrogate.model import Surrogate, pretrained
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 MOST = 256  # samples of a scenario
 FEW = 64  # of the slow methods
@@ -68,8 +64,12 @@ def sum_to_ten(bench: Bench) -> Found:
             [name, f"{number}", share(run.met), share(found[name][0]), f"{len(kinds)}"]
             + [share(most), share(seen.invalid), *cost(run)]
         )
-    rows.append(["published", NOTHING, NOTHING, "96 %", "4 (2-8, 4-6)", NOTHING, "~12 %"] + [NOTHING] * 4)
-    rows.append(["published, forward", NOTHING, NOTHING, "100 %", "9", NOTHING, "~8 %"] + [NOTHING] * 4)
+    rows.append(
+        ["published", NOTHING, NOTHING, "96 %", "4 (2-8, 4-6)", NOTHING, "~12 %"] + [NOTHING] * 4
+    )
+    rows.append(
+        ["published, forward", NOTHING, NOTHING, "100 %", "9", NOTHING, "~8 %"] + [NOTHING] * 4
+    )
     head = ["method", "pairs", "met (guide)", "ten (judge)", "ordered pairs", "most frequent"]
     ten, kinds_of, most, invalid, run = found["ours: moments"]
     targets = [
@@ -100,9 +100,13 @@ def filling(bench: Bench) -> Found:
             if name.startswith("ours"):
                 targets += [
                     Target(f"{half} half: met", 100 * run.met, 99, unit=" %"),
-                    Target(f"{half} half: no digits", 100 * seen.invalid, 10, at_most=True, unit=" %"),
+                    Target(
+                        f"{half} half: no digits", 100 * seen.invalid, 10, at_most=True, unit=" %"
+                    ),
                 ]
-                notes.append(sheet(bench, f"mnist-filling-{half}", run.data.isel(sample=slice(0, 64))))
+                notes.append(
+                    sheet(bench, f"mnist-filling-{half}", run.data.isel(sample=slice(0, 64)))
+                )
         rows.append([half, "published", NOTHING, "pictures"] + [NOTHING] * 5)
     head = ["brighter half", "method", "samples", "met", "no digit", *COST]
     return Found(targets, {"one half brighter by a deviation": (head, rows)}, notes)
@@ -113,8 +117,12 @@ def symmetry(bench: Bench) -> Found:
     model, (count, few) = digits(bench), counts(bench)
     rows, points = [], {}
     runs = [
-        (f"ours: moments, +- {width:g}", count, f"{MIRRORED} +- {width:g}" if width else MIRRORED,
-         Settings(method="moments"))
+        (
+            f"ours: moments, +- {width:g}",
+            count,
+            f"{MIRRORED} +- {width:g}" if width else MIRRORED,
+            Settings(method="moments"),
+        )
         for width in WIDTHS
     ]
     runs += [
@@ -126,7 +134,9 @@ def symmetry(bench: Bench) -> Found:
         seen, off = judged(judge(bench), pixels(run.data)), asymmetry(pixels(run.data))
         kinds = Counter(seen.classes[seen.confidence >= 0.6].tolist())
         points[name] = (off, seen.invalid, run)
-        rows.append([name, f"{number}", f"{off:.3f}", share(seen.invalid), _kinds(kinds), *cost(run)])
+        rows.append(
+            [name, f"{number}", f"{off:.3f}", share(seen.invalid), _kinds(kinds), *cost(run)]
+        )
     rows.append(["published", NOTHING, NOTHING, "~30 %", NOTHING] + [NOTHING] * 4)
     rows.append(["published, forward", NOTHING, NOTHING, "~16 %", "1: 88 %"] + [NOTHING] * 4)
     head = ["method", "samples", "asymmetry", "no digit", "digits (judge)", *COST]
@@ -136,31 +146,15 @@ def symmetry(bench: Bench) -> Found:
         Target("no digits", 100 * invalid, 15, at_most=True, unit=" %"),
     ]
     notes = [sheet(bench, "mnist-symmetry", run.data.isel(sample=slice(0, 64)))]
-    notes.append(trade_off("mnist-symmetry", {k: v[:2] for k, v in points.items()}, "share of no digits"))
+    notes.append(
+        trade_off("mnist-symmetry", {k: v[:2] for k, v in points.items()}, "share of no digits")
+    )
     return Found(targets, {"digits that are their own mirror images": (head, rows)}, notes)
 
 
 def _kinds(kinds: Counter[int]) -> str:
     total = sum(kinds.values())
     return ", ".join(f"{k}: {n / total:.0%}" for k, n in kinds.most_common(5))
-
-
-def trade_off(name: str, points: dict[str, tuple[float, float]], realism: str) -> str:
-    """Plot what a constraint costs; a note that says where it is."""
-    SHEETS.mkdir(parents=True, exist_ok=True)
-    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
-    ours = [point for key, point in points.items() if key.startswith("ours")]
-    axes.plot(*zip(*ours, strict=True), color="#1f77b4", lw=1)
-    for key, (x, y) in points.items():
-        colour = "#1f77b4" if key.startswith("ours") else "#c62828"
-        axes.scatter([x], [y], color=colour, zorder=3)
-        axes.annotate(key, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
-    axes.set(xlabel="mean absolute asymmetry", ylabel=realism, title=name)
-    axes.spines[["top", "right"]].set_visible(False)
-    path = SHEETS / f"{name}-trade-off.png"
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return f"Trade-off: `benchmarks/results/images/{path.name}`."
 
 
 EXPERIMENTS = {"mnist-sum": sum_to_ten, "mnist-filling": filling, "mnist-symmetry": symmetry}

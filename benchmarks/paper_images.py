@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import xarray as xr
@@ -19,6 +21,8 @@ from surrogate.guidance.sampler import Settings, sample
 from surrogate.images import read_images
 from surrogate.model import Surrogate
 from surrogate.sheets import contact_sheet
+
+matplotlib.use("Agg")
 
 HERE = Path(__file__).parents[2] / "shared" / "data"
 SHEETS = Path(__file__).parent / "results" / "images"
@@ -107,9 +111,7 @@ def made(
     """Samples of a scenario, told of when they are there."""
     cost = Cost(samples, 0.0)
     with measured(cost):
-        data = sample(
-            model, samples, parse(where), bench.seed if seed is None else seed, settings
-        )
+        data = sample(model, samples, parse(where), bench.seed if seed is None else seed, settings)
     cost.evaluations = data.attrs["surrogate_evaluations"] / samples
     found = Made(method, data, cost)
     bench.say(f"{method}: {found.met:.1%} met, {cost.wall:.0f} s")
@@ -149,3 +151,21 @@ def surprise(model: Surrogate, images: Tensor, seed: int = 0) -> float:
             error = model.denoiser(noisy, torch.tensor(level)) - x
             total += float(error.square().mean()) * (level**2 + 1) / level**2
     return total / len(levels)
+
+
+def trade_off(name: str, points: dict[str, tuple[float, float]], realism: str) -> str:
+    """Plot what a constraint costs; a note that says where it is."""
+    SHEETS.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+    ours = [point for key, point in points.items() if key.startswith("ours")]
+    axes.plot(*zip(*ours, strict=True), color="#1f77b4", lw=1)
+    for key, (x, y) in points.items():
+        colour = "#1f77b4" if key.startswith("ours") else "#c62828"
+        axes.scatter([x], [y], color=colour, zorder=3)
+        axes.annotate(key, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axes.set(xlabel="mean absolute asymmetry", ylabel=realism, title=name)
+    axes.spines[["top", "right"]].set_visible(False)
+    path = SHEETS / f"{name}-trade-off.png"
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return f"Trade-off: `benchmarks/results/images/{path.name}`."

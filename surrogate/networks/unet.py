@@ -47,6 +47,12 @@ def halved(x: Tensor, training: bool) -> AbstractContextManager[object]:
     return torch.autocast(x.device.type, torch.bfloat16)
 
 
+def _start_at_zero(*layers: nn.Module) -> None:
+    for layer in layers:
+        for weight in layer.parameters():
+            nn.init.zeros_(weight)
+
+
 class Residual(nn.Module):
     """Two convolutions of (B, C, H, W), modulated by (B or 1, FEATURES), added to it."""
 
@@ -57,9 +63,7 @@ class Residual(nn.Module):
         self.second = nn.GroupNorm(GROUPS, width, affine=False)
         self.modulation = nn.Linear(FEATURES, 2 * width)
         self.leave = nn.Conv2d(width, width, 3, padding=1)
-        for each in (self.modulation, self.leave):
-            nn.init.zeros_(each.weight)
-            nn.init.zeros_(each.bias)
+        _start_at_zero(self.modulation, self.leave)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         hidden = self.second(self.enter(silu(self.first(x))))
@@ -77,8 +81,7 @@ class Attention(nn.Module):
         self.norm = nn.GroupNorm(GROUPS, width)
         self.enter = nn.Conv2d(width, 3 * width, 1)
         self.leave = nn.Conv2d(width, width, 1)
-        nn.init.zeros_(self.leave.weight)
-        nn.init.zeros_(self.leave.bias)
+        _start_at_zero(self.leave)
 
     def forward(self, x: Tensor) -> Tensor:
         parts = self.enter(self.norm(x)).flatten(2).unflatten(1, (3, self.heads, -1))
@@ -116,8 +119,7 @@ class UNet(nn.Module):
         self.attention = Attention(widths[-1])
         self.norm = nn.GroupNorm(GROUPS, features)
         self.leave = nn.Conv2d(features, channels * self.block**2, 3, padding=1)
-        nn.init.zeros_(self.leave.weight)
-        nn.init.zeros_(self.leave.bias)
+        _start_at_zero(self.leave)
         self.to(memory_format=FORMAT)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
