@@ -61,8 +61,16 @@ def sum_to_ten(bench: Bench) -> Found:
         most = max(kinds.values(), default=0) / max(1, len(pairs))
         found[name] = (float(ten.mean()), len(kinds), most, seen.invalid, run)
         rows.append(
-            [name, f"{number}", share(run.met), share(found[name][0]), f"{len(kinds)}"]
-            + [share(most), share(seen.invalid), *cost(run)]
+            [
+                name,
+                f"{number}",
+                share(run.met),
+                share(found[name][0]),
+                f"{len(kinds)}",
+                share(most),
+                share(seen.invalid),
+                *cost(run),
+            ]
         )
     rows.append(
         ["published", NOTHING, NOTHING, "96 %", "4 (2-8, 4-6)", NOTHING, "~12 %"] + [NOTHING] * 4
@@ -80,7 +88,7 @@ def sum_to_ten(bench: Bench) -> Found:
         Target("64 pairs in", run.cost.wall * 64 / count, 60, at_most=True, unit=" s"),
     ]
     note = sheet(bench, "mnist-sum", run.data.isel(sample=slice(0, 64)))
-    return Found(targets, {"digits that sum to ten": (head + ["no digit", *COST], rows)}, [note])
+    return Found(targets, {"digits that sum to ten": ([*head, "no digit", *COST], rows)}, [note])
 
 
 def filling(bench: Bench) -> Found:

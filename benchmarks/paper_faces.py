@@ -84,8 +84,15 @@ def colour(bench: Bench) -> Found:
             images = pixels(run.data)
             off = (images.mean((2, 3)) - torch.tensor(target)).abs()
             rows.append(
-                [name, method, f"{number}", f"{off.mean():.4f} / {off.max():.4f}"]
-                + [f"{unlike(own, images):.2f}", f"{run.cost.cpu:,.0f}", f"{run.cost.wall:,.0f}"]
+                [
+                    name,
+                    method,
+                    f"{number}",
+                    f"{off.mean():.4f} / {off.max():.4f}",
+                    f"{unlike(own, images):.2f}",
+                    f"{run.cost.cpu:,.0f}",
+                    f"{run.cost.wall:,.0f}",
+                ]
             )
             if method.startswith("ours"):
                 largest = float(off.max())
@@ -95,7 +102,7 @@ def colour(bench: Bench) -> Found:
                 notes.append(sheet(bench, f"faces-colour-{name}", run.data))
         rows.append([name, "published", NOTHING, "pictures", NOTHING, NOTHING, NOTHING])
     head = ["target", "method", "samples", "colour off by, mean / max", "unlike the data"]
-    return Found(targets, {"faces of a colour": (head + ["CPU s", "wall s"], rows)}, notes)
+    return Found(targets, {"faces of a colour": ([*head, "CPU s", "wall s"], rows)}, notes)
 
 
 def symmetry(bench: Bench) -> Found:
@@ -117,8 +124,15 @@ def symmetry(bench: Bench) -> Found:
         images = pixels(run.data)
         points[name] = asymmetry(images), unlike(own, images)
         rows.append(
-            [name, f"{number}", f"{points[name][0]:.4f}", f"{points[name][1]:.2f}"]
-            + [share(run.met), f"{run.cost.cpu:,.0f}", f"{run.cost.wall:,.0f}"]
+            [
+                name,
+                f"{number}",
+                f"{points[name][0]:.4f}",
+                f"{points[name][1]:.2f}",
+                share(run.met),
+                f"{run.cost.cpu:,.0f}",
+                f"{run.cost.wall:,.0f}",
+            ]
         )
         if name.startswith("ours"):
             notes.append(sheet(bench, f"faces-symmetry-{name.split()[-1]}", run.data))
