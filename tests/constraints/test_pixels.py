@@ -195,8 +195,9 @@ def test_what_an_operator_made_empty_cannot_be_set() -> None:
 
 def test_a_belief_in_pixels() -> None:
     """Uncorrelated pixels: probabilities multiply; and regions are not taken for one another."""
-    mean, spread = drawn(3, 24), 0.04 * torch.eye(24, dtype=torch.float64)
-    below = Normal(0.0, 1.0).cdf((0.6 - mean) / 0.2).log().reshape(3, 4, 6)
+    mean, deviation = drawn(3, 24), torch.linspace(0.1, 0.4, 24, dtype=torch.float64)
+    spread = deviation.square().diag()
+    below = Normal(0.0, 1.0).cdf((0.6 - mean) / deviation).log().reshape(3, 4, 6)
     hard = LogProbabilistic(k=float("inf"))
     for region, part in (
         ("upper", below[:, :2]),
@@ -212,7 +213,7 @@ def test_a_belief_in_pixels() -> None:
     apart = compile("mean(upper) >= mean(lower) + 0.1", GREY).belief(mean, spread, hard)
     images = mean.reshape(3, 4, 6)
     gap = images[:, :2].mean((1, 2)) - images[:, 2:].mean((1, 2)) - 0.1
-    torch.testing.assert_close(apart, Normal(0.0, 1.0).cdf(gap / (0.2 / 6**0.5)).log())
+    torch.testing.assert_close(apart, Normal(0.0, 1.0).cdf(gap / (deviation.norm() / 12)).log())
 
 
 def test_soft_values_have_gradients() -> None:
