@@ -35,6 +35,7 @@ ROWS = 3  # blocks of a network for rows: more are slower, and no better
 JUDGED = 4096  # held-out samples that the loss is measured with
 PICTURES = 1024  # or images, of which each costs more
 BATCH = 128  # images
+DIRECTIONS = 256  # in which images vary, told apart by their covariance
 EVERY = 30.0  # seconds between checkpoints, beside those at every look
 
 
@@ -203,12 +204,14 @@ class Run:
     def finish(self) -> Surrogate:
         """The model of the best weights (of fresh data: the last), with its card."""
         chosen = self.trainer.averages if self.fresh else self.trainer.best
+        images = isinstance(self.model.codec, ImageCodec)
         with torch.no_grad():
             for name, weight in self.model.denoiser.named_parameters():
-                weight.copy_(chosen[name])
+                # pixels have 256 values: more precision than half only makes folders larger
+                weight.copy_(chosen[name].half() if images else chosen[name])
         self.model.denoiser.to("cpu").eval()
         block = self.source.batch(0, min(20_000, self.source.size))
-        self.model.covariance = Covariance.of(block)
+        self.model.covariance = covariance_of(block, images)
         self.model.about = {
             "seed": self.seed,
             "trajectories": int(self.data.sizes["sample"]),
@@ -239,6 +242,14 @@ class Run:
         """Remove the checkpoints."""
         if self.checkpoints is not None:
             self.checkpoints.discard()
+
+
+def covariance_of(block: Tensor, images: bool) -> Covariance:
+    """That of encoded samples; of images the directions that matter, in single precision."""
+    if not images:
+        return Covariance.of(block)
+    found = Covariance.of(block, DIRECTIONS, whole=0)
+    return Covariance.restore(found.values.float(), found.vectors.float())
 
 
 def _codec(data: xr.Dataset, unseen: np.ndarray, transforms: Mapping[str, str]) -> Codec:

@@ -209,7 +209,8 @@ class Surrogate:
         weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
         spread = {f"covariance.{k}": getattr(self.covariance, k) for k in SPREAD}
         with store.whole_folder(Path(folder)) as part:
-            self.digest = store.write_tensors(part / WEIGHTS, weights | spread)
+            kept = {name: narrowest(value) for name, value in (weights | spread).items()}
+            self.digest = store.write_tensors(part / WEIGHTS, kept)
             config = {
                 "version": store.VERSION,
                 "kind": self.kind,
@@ -273,6 +274,14 @@ def _with_classifier(model: Surrogate, place: Path) -> Surrogate:
     if found.size != model.shape:
         raise ModelError(f"the classifier in {place} is of images of another size")
     return model.knowing(classifiers={"class": found.as_atom()})
+
+
+def narrowest(value: Tensor) -> Tensor:
+    """The same numbers in the type of least precision that has them all."""
+    for kind in (torch.float16, torch.float32):
+        if torch.equal(value.to(kind).to(value.dtype), value):
+            return value.to(kind)
+    return value
 
 
 def network_for(codec: Codec, width: int | None, depth: int) -> nn.Module:
