@@ -292,7 +292,7 @@ class _OnDevice:
 
 
 def fit(
-    data: xr.Dataset | pd.DataFrame,
+    data: xr.Dataset | pd.DataFrame | np.ndarray,
     seed: int = 0,
     preset_name: str = "default",
     *,
@@ -302,8 +302,8 @@ def fit(
     missing: str = "model",
     progress: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Surrogate:
-    """A surrogate of trajectories (a Dataset) or of rows (a DataFrame), trained with a preset:
-    "quick", "default" or "best".
+    """A surrogate of trajectories (a Dataset), of rows (a DataFrame) or of images (a Dataset, or an
+    array (N, H, W) or (N, H, W, 3)), trained with a preset: "quick", "default" or "best".
 
     `transforms`, of trajectories: variable -> "identity", "log", "logit(LOW, HIGH)"; others are
     chosen by the data. `types` and `missing`, of rows: see `surrogate.understanding.understand`.
@@ -315,4 +315,8 @@ def fit(
         data = understand(data, types, missing).data
     elif types:
         raise ModelError("types are for tables of rows; a dataset says itself what it holds")
+    elif isinstance(data, np.ndarray):
+        from surrogate.images import from_array
+
+        data = from_array(data)
     return Run(data, seed, chosen, transforms=transforms).fit(progress)

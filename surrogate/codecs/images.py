@@ -88,17 +88,17 @@ class ImageCodec(Codec):
 
     def knowing(
         self,
-        pictures: Mapping[str, Tensor] = NONE,
-        regions: Mapping[str, Tensor] = NONE,
+        pictures: Mapping[str, Any] = NONE,
+        regions: Mapping[str, Any] = NONE,
         classifiers: Mapping[str, Classifier] = NONE,
         functions: Mapping[str, Function] = NONE,
     ) -> ImageCodec:
-        """The same, with more that formulas may name: constant images (C, h, w), masks (H, W),
-        classifiers and functions of images.
+        """The same, with more that formulas may name: constant images, (C, h, w) from 0 to 1 or as
+        data have them, masks (H, W), classifiers and functions of images.
         """
         more = {
-            "pictures": pictures,
-            "regions": regions,
+            "pictures": {name: picture(value, name) for name, value in pictures.items()},
+            "regions": {name: torch.as_tensor(mask) for name, mask in regions.items()},
             "classifiers": classifiers,
             "functions": functions,
         }
@@ -198,6 +198,24 @@ class ImageCodec(Codec):
                 raise ModelError(f"in the codec, {name} is a number for each of {size[0]} channels")
             known[name] = tuple(float(v) for v in values)
         return cls((size[0], size[1], size[2]), known["mean"], known["scale"], whole)
+
+
+def picture(value: Any, name: str = "picture") -> Tensor:
+    """One image as (C, h, w) from 0 to 1: a tensor that is so, or an array of bytes or of real
+    numbers, (h, w), (h, w, 3) or (C, h, w)."""
+    if isinstance(value, Tensor):
+        return value
+    array = np.asarray(value)
+    if array.ndim == 3 and array.shape[-1] == len(COLOURS) and array.shape[0] not in (1, 3):
+        array = array.transpose(2, 0, 1)
+    array = array[None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.dtype.kind not in "uf":
+        raise ModelError(
+            f"{name} is no picture: {array.shape} of {array.dtype}; give bytes or numbers from 0 "
+            "to 1, of the shape (height, width), (height, width, 3) or (channels, height, width)"
+        )
+    scale = WHITE if array.dtype == np.uint8 else 1
+    return torch.from_numpy(array.astype(np.float32) / scale)
 
 
 def told(size: tuple[int, ...]) -> str:

@@ -11,6 +11,9 @@ D'' = D' + λ V ∇ψ(D')                           arXiv:2405.13712; universal 
 and a step from σ to σ_s, r = σ_s²/σ², is N(D'' + r (x - D''), σ_s² (1 - r) I). With the network's V
 the system is solved by conjugate gradients, each of which is one pass back through the network.
 
+What an image shows is decided while there is noise: below some level classes have no slope, for the
+shortest way to another class is then an image that only the classifier mistakes for one.
+
 Each sample may have several particles: a step that was led has the weight of the step that was not,
 times the growth of ψ (the Twisted Diffusion Sampler, Wu et al., 2023, arXiv:2306.17775), and the
 particles of a sample are chosen among themselves. Samples stay independent.
@@ -32,6 +35,7 @@ ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next
 TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
 TURNS = 10  # of meeting the equations and staying in range, at the end
 FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
+SETTLED = 1.0  # noise below which it is decided what an image shows, in normalised units
 RESAMPLE = 0.5  # share of a sample's particles that must carry the weight
 Apply = Callable[[Tensor], Tensor]
 
@@ -67,6 +71,7 @@ class Moments:
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Led:
         """Of flat points (B, D) at σ."""
+        self.scenario.settled = float(sigma) < SETTLED
         each = max(1, TOGETHER // self.scenario.size)
         parts = [self._led(part, sigma) for part in torch.split(x, each)]
         return Led(*(torch.cat([getattr(p, n) for p in parts]) for n in Led.__annotations__))

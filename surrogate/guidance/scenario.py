@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from constraints import Formula, LogProbabilistic, Program, compile, instances_of
+from constraints import (
+    Classifier,
+    Formula,
+    Layout,
+    LogProbabilistic,
+    Program,
+    compile,
+    instances_of,
+)
 from constraints.belief import Spread, Written
 from constraints.equations import Equations, split
 from constraints.errors import ImpossibleError
@@ -52,7 +60,8 @@ class Scenario:
         """`jacobian_of`: "gaussian" or "network", see `Belief.tilt`."""
         self.jacobian_of = jacobian_of
         self.instances = instances_of(formula)
-        self.model, self.single = model, model.codec.layout()
+        self.settled = False  # whether classes of images are told, and no longer led to
+        self.model, self.single = model, self._watched(model.codec.layout())
         self.layout = replace(self.single, instances=self.instances)
         self.covariance = model.covariance.repeated(self.instances)
         self.formula = formula
@@ -83,6 +92,17 @@ class Scenario:
         self._beliefs: dict[float, Belief] = {}
         zero = torch.zeros(self.size, dtype=torch.float64)
         self._map: tuple[Tensor, Tensor] | None = self._jacobian(zero) if self.affine else None
+
+    def _watched(self, layout: Layout) -> Layout:
+        """The same layout, with classifiers that have no slope once the scenario is settled: an
+        image that is all but finished is easier to mistake for another class than to change.
+        """
+
+        def watched(own: Classifier) -> Classifier:
+            return replace(own, call=lambda x: own.call(x.detach() if self.settled else x))
+
+        asked = {name: watched(own) for name, own in layout.classifiers.items()}
+        return replace(layout, classifiers=asked) if asked else layout
 
     # --- coordinates ------------------------------------------------------------------------------
 
