@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,8 +50,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a classifier says of a batch and each class k, (B, K): log p_k, log(1 - p_k), the
-    greatest log-probability of another class, and whether k is the likeliest one."""
+    """What a classifier says of a batch and each class k, (B, K): log p_k, log(1 - p_k), what
+    log p_k must exceed for k to be its verdict, and whether k is."""
 
     own: Tensor
     others: Tensor
@@ -58,8 +59,9 @@ class Judged:
     likeliest: Tensor
 
     @classmethod
-    def of(cls, scores: Tensor) -> Judged:
-        """Of log-probabilities (B, K); what they lack to add up to one is put right."""
+    def of(cls, scores: Tensor, sure: float = 0.0) -> Judged:
+        """Of log-probabilities (B, K); what they lack to add up to one is put right. The verdict is
+        the likeliest class, if it has the probability `sure`."""
         own = scores.log_softmax(-1)
         best, second = own.topk(2, -1).values.T[..., None]
         likeliest = torch.nn.functional.one_hot(own.argmax(-1), own.shape[-1]).bool()
@@ -67,6 +69,8 @@ class Judged:
         # 1 - p is a sum of others where p is near one, else exact by itself
         others = torch.where(likeliest, rest.logsumexp(-1, keepdim=True), torch.log1p(-rest.exp()))
         rival = torch.where(likeliest, second, best)
+        if sure > 0:
+            rival, likeliest = rival.clamp(min=math.log(sure)), likeliest & (own >= math.log(sure))
         return cls(own.clamp(min=NEVER), others.clamp(min=NEVER), rival, likeliest)
 
     def at(self, places: Tensor) -> Judged:
@@ -77,10 +81,15 @@ class Judged:
 
 @dataclass(frozen=True)
 class Classifier:
-    """`call`: images (B, C, H, W) to log-probabilities (B, K) of the K `classes`, its labels."""
+    """`call`: images (B, C, H, W) to log-probabilities (B, K) of the K `classes`, its labels.
+
+    An image is of a class if that is the likeliest and has the probability `sure`: one that is less
+    sure may show none of them.
+    """
 
     call: Callable[[Tensor], Tensor]
     classes: tuple[str, ...]
+    sure: float = 0.0
 
     def __post_init__(self) -> None:
         labels = tuple(str(label) for label in self.classes)
@@ -90,6 +99,8 @@ class Classifier:
                 "a classifier is something to call on images, with the labels of two classes or "
                 f"more that differ, not {', '.join(labels) or 'none'}"
             )
+        if not 0 <= self.sure < 1:
+            raise FormulaError(f"how sure a classifier is to be lies in [0, 1), not {self.sure}")
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -114,4 +125,4 @@ class Classifier:
                 f"a classifier of {wanted[1]} classes returns log-probabilities {wanted} of "
                 f"{wanted[0]} images, not {shape}"
             )
-        return Judged.of(found)
+        return Judged.of(found, self.sure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from surrogate.codecs import TimeSeriesCodec
+from surrogate.codecs import TableCodec, TimeSeriesCodec
 from surrogate.measured import MEASURES, NEAREST
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ HEADER = ("measure", "value", "floor", "ratio")
 
 def card(codec: Codec, about: Mapping[str, Any]) -> str:
     """Markdown: what was learned, how, and how far its samples are from held-out data."""
-    of = "trajectories" if isinstance(codec, TimeSeriesCodec) else "a table"
+    of = "a table" if isinstance(codec, TableCodec) else codec.noun
     lines = [f"# A surrogate of {of}", "", *_learned(codec, about), ""]
     found = about.get("card")
     if isinstance(found, Mapping):
@@ -31,10 +31,11 @@ def curve(looks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _learned(codec: Codec, about: Mapping[str, Any]) -> list[str]:
-    noun = "trajectories" if isinstance(codec, TimeSeriesCodec) else "rows"
-    made = (
-        _variables(codec) if isinstance(codec, TimeSeriesCodec) else [f"- columns: {codec.learned}"]
-    )
+    noun = codec.noun
+    if isinstance(codec, TimeSeriesCodec):
+        made = _variables(codec)
+    else:
+        made = [f"- {'columns: ' if isinstance(codec, TableCodec) else ''}{codec.learned}"]
     settings = about.get("settings")
     if "trajectories" in about:
         fresh = ", and fresh ones in every epoch" if about.get("fresh") else ""

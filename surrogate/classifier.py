@@ -50,6 +50,7 @@ from surrogate.store import CONFIG, WEIGHTS
 from surrogate.training import Settings, seeded
 
 KIND = "classifier"  # and the name of its folder within that of a model
+SURE = 0.95  # the probability at which an image counts as of a class, in formulas
 RATE, DECAY = 3e-3, 1e-2
 
 
@@ -91,9 +92,9 @@ class Classifier:
         scores = self.network(images.to(self.network.leave.weight))
         return log_softmax(scores, 1).to(images.dtype)
 
-    def as_atom(self) -> Atom:
-        """What formulas call: class(image, 3)."""
-        return Atom(call=self, classes=self.classes)
+    def as_atom(self, sure: float = SURE) -> Atom:
+        """What formulas call: class(image, 3); see `constraints.Classifier` for `sure`."""
+        return Atom(call=self, classes=self.classes, sure=sure)
 
     @property
     def parameters(self) -> int:

@@ -188,3 +188,16 @@ def test_what_is_no_classifier() -> None:
     wrong = LAYOUT.with_classifier("wrong", Counting(2), "abc")
     with pytest.raises(FormulaError, match=r"log-probabilities \(40, 3\) of 40 images"):
         compile("wrong(image, a)", wrong)({"image": X})
+
+
+def test_an_image_of_which_a_classifier_is_not_sure_is_of_no_class() -> None:
+    sure = Classifier(Counting(10), DIGITS, sure=0.5)
+    layout = replace(LAYOUT, classifiers={"class": sure})
+    log_p = Counting(10)(X)
+    wanted = (log_p.argmax(1) == 3) & (log_p[:, 3].exp() >= 0.5)
+    assert (compile("class(image, 3)", layout).verdict({"image": X}) == wanted).all()
+    assert (compile("not class(image, 3)", layout).verdict({"image": X}) == ~wanted).all()
+    soft = compile("class(image, 3)", layout)({"image": X})
+    torch.testing.assert_close(soft, log_p[:, 3])
+    with pytest.raises(FormulaError, match=r"\[0, 1\), not 1.0"):
+        Classifier(Counting(2), ("a", "b"), sure=1.0)
