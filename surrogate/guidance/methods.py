@@ -22,9 +22,9 @@ from surrogate.training import seeded
 STEPS = 40  # of rejection
 MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for
 LEAST = 0.02  # noise before the clean point, with moments
-LED = 50  # levels, with moments
-EACH = 6  # particles of a sample, with moments
-ROUNDS = 3  # tries for a sample that does not meet the scenario
+LED = 40  # levels, with moments
+EACH = 4  # particles of a sample, with moments
+ROUNDS = 5  # tries for a sample that does not meet the scenario
 
 
 def by_guidance(question: Question) -> Outcome:

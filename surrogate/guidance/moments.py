@@ -35,7 +35,7 @@ ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next
 TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
 TURNS = 10  # of meeting the equations and staying in range, at the end
 FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
-SETTLED = 1.0  # noise below which it is decided what an image shows, in normalised units
+SETTLED = 2.0  # noise below which it is decided what an image shows, in normalised units
 RESAMPLE = 0.5  # share of a sample's particles that must carry the weight
 Apply = Callable[[Tensor], Tensor]
 
@@ -64,6 +64,7 @@ class Moments:
     ) -> None:
         self.scenario, self.jacobian = scenario, jacobian
         self.strength, self.iterations = strength, iterations
+        self._flat = False  # whether the formula had no slope when it was last asked
         found = scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))
         self.rows = found.rows.float()  # A, (k, D)
         self.wanted = ((found.low + found.high) / 2).float()
@@ -82,9 +83,15 @@ class Moments:
             belief = self.scenario.belief(sigma, estimate)
             psi, tilted = belief.tilt(estimate, strength=self.strength)
             return Led(estimate.to(x), self.scenario.within(tilted.to(x)), psi.to(x))
+        if self._flat and not len(self.rows):  # no way back through the network is needed, it seems
+            estimate = self.scenario.joined(self._denoised(self.scenario.shaped(x), sigma))
+            value, slope = self._rest(estimate, sigma)
+            if not slope.any():
+                inside = self.scenario.within(estimate)
+                return Led(inside, inside, value.to(x))
         with torch.enable_grad():
             points = self.scenario.shaped(x).detach().requires_grad_()
-            made = self.scenario.model.denoiser(points, sigma.float())
+            made = self._denoised(points, sigma)
 
         def spread(v: Tensor) -> Tensor:
             """V v, for flat v."""
@@ -96,11 +103,20 @@ class Moments:
         estimate = self.scenario.joined(made.detach())
         tilted, psi = self._conditioned(estimate, spread)
         if self.scenario.rest is not None:
-            belief = self.scenario.belief(sigma, estimate.double())
-            value, slope = belief.rest(self.scenario.within(tilted).double())
-            tilted = tilted + self.strength * spread(slope.to(x))
+            value, slope = self._rest(tilted, sigma)
+            self._flat = not slope.any()
+            tilted = tilted if self._flat else tilted + self.strength * spread(slope.to(x))
             psi = psi + value.to(x)
         return Led(self.scenario.within(estimate), self.scenario.within(tilted), psi)
+
+    def _denoised(self, points: Tensor, sigma: Tensor) -> Tensor:
+        """D as the network has it, whose slope is known outside of the range of data too."""
+        return self.scenario.model.denoiser(points, sigma.float())
+
+    def _rest(self, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """ψ (B,) of what is no equation, and its slope (B, D)."""
+        belief = self.scenario.belief(sigma, mean.double())
+        return belief.rest(self.scenario.within(mean).double())
 
     def _conditioned(self, mean: Tensor, spread: Apply) -> tuple[Tensor, Tensor]:
         """D', and the log-density of the equations up to what is common to all points."""
