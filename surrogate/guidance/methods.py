@@ -24,6 +24,7 @@ MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for
 LEAST = 0.02  # noise before the clean point, with moments
 LED = 40  # levels, with moments
 EACH = 4  # particles of a sample, with moments
+FEW = 2_000  # equations, up to which they are solved at once
 ROUNDS = 5  # tries for a sample that does not meet the scenario
 
 
@@ -72,10 +73,10 @@ def by_moments(question: Question) -> Outcome:
     own, scenario, samples = question.settings, question.scenario, question.samples
     steps = own.steps or LED
     each = max(1, own.particles // samples) if own.particles else EACH
-    moments = Moments(scenario, own.jacobian, own.strength)
+    moments = Moments(scenario, _jacobian(question), own.strength)
     sigmas = karras(steps, LEAST, MOST)
     passes = 2 + ITERATIONS if len(moments.rows) else 2
-    if own.jacobian != "network":
+    if moments.jacobian != "network":
         passes = 1
     tell = question.counted(steps)
     found: list[Walked] = []
@@ -104,6 +105,16 @@ def by_moments(question: Question) -> Outcome:
     if len(missing) and scenario.hard:
         outcome.warnings = [f"{len(missing) / samples:.1%} of the samples do not meet the scenario"]
     return outcome
+
+
+def _jacobian(question: Question) -> str:
+    """Whose covariance a clean point has: equations alone are solved at once with a Gaussian's,
+    and as well as with the network's; with one, classes and the like are hardly led to."""
+    scenario, chosen = question.scenario, question.settings.jacobian
+    if chosen != "auto":
+        return chosen
+    few = len(scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))) <= FEW
+    return "gaussian" if scenario.rest is None and few else "network"
 
 
 def _led(question: Question, x: Tensor, steps: int, evaluations: int) -> Outcome:

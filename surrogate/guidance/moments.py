@@ -111,7 +111,8 @@ class Moments:
 
     def _denoised(self, points: Tensor, sigma: Tensor) -> Tensor:
         """D as the network has it, whose slope is known outside of the range of data too."""
-        return self.scenario.model.denoiser(points, sigma.float())
+        made: Tensor = self.scenario.model.denoiser(points, sigma.float())
+        return made
 
     def _rest(self, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """ψ (B,) of what is no equation, and its slope (B, D)."""

@@ -34,8 +34,7 @@ class Settings:
     """`hardness`: of a >= b, which then counts as logsigmoid(hardness (a - b)); hard without it.
 
     OWN says which belong to which method; `strength` is λ, `langevin` the steps at the end, and
-    `jacobian` whose covariance a clean point has: "auto" is the network's of images, else that of
-    a Gaussian.
+    `jacobian` whose covariance a clean point has: the network's, a Gaussian's, or "auto".
     """
 
     method: str = "auto"
@@ -60,6 +59,7 @@ class Settings:
         _one_of(self.schedule, WEIGHTS, "schedule")
         for name, least, most in WHOLE:
             value = getattr(self, name)
+            least = 1 if (name, self.method) == ("particles", "moments") else least
             if value is not None:
                 whole_number(value, name, least, most)
         for name, real in (("hardness", self.hardness), ("strength", self.strength)):
@@ -75,11 +75,7 @@ class Settings:
 
     def for_images(self) -> Settings:
         """The same with what suits images, where it is left to be chosen."""
-        return replace(
-            self,
-            method="moments" if self.method == "auto" else self.method,
-            jacobian="network" if self.jacobian == "auto" else self.jacobian,
-        )
+        return replace(self, method="moments") if self.method == "auto" else self
 
 
 def owners(name: str) -> list[str]:
