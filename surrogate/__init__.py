@@ -1,11 +1,11 @@
-"""Surrogates of simulations and of tables: learn trajectories or rows, and ask for scenarios.
+"""Surrogates of simulations, tables and images: learn them, and ask for scenarios.
 
 import surrogate as sg
 from constraints import parse
 
-model = sg.fit(data, seed=0)            # xarray.Dataset over (sample, time), or a DataFrame of rows
+model = sg.fit(data, seed=0)      # trajectories (xarray.Dataset), rows (DataFrame), images (array)
 model.save("model")
-draws = sg.load("model").sample(5_000, seed=1)     # or sg.pretrained("esirs")
+draws = sg.load("model").sample(5_000, seed=1)     # or sg.pretrained("esirs"), "digits"
 asked = model.sample(1_000, where=parse("alcohol >= 12 and colour = red"))
 sg.evaluate(draws, against=data)
 """

@@ -50,6 +50,7 @@ def check_shown(place: Path) -> None:
 def test_there_are_notebooks() -> None:
     assert NOTEBOOKS == [
         "bring_your_own_simulator",
+        "images_constraints",
         "scenario_bridging",
         "scenario_capped_epidemic",
         "scenario_rare_events",

@@ -25,6 +25,7 @@ LEAST = 0.02  # noise before the clean point, with moments
 LED = 40  # levels, with moments
 EACH = 4  # particles of a sample, with moments
 FEW = 2_000  # equations, up to which they are solved at once
+UNKNOWN = 0.5  # an error of a probability, relative to it, at which it is not told
 ROUNDS = 5  # tries for a sample that does not meet the scenario
 
 
@@ -95,13 +96,12 @@ def by_moments(question: Question) -> Outcome:
     first = found[0]
     outcome = Outcome.even(x, drawn=samples * each, steps=steps, evaluations=spent, met=first.met)
     outcome.least_effective = first.least
-    if not len(moments.rows) and bool(first.log_z.isfinite().any()):
-        # each sample's particles are an independent estimate
+    if not len(moments.rows) and samples > 1:
+        # each sample's particles are an independent estimate; one that rests on few is none
         total = float(log_mean(first.log_z.double()))
-        ratios = torch.exp(first.log_z.double() - total)
-        outcome.log_probability = total
-        if samples > 1:
-            outcome.log_probability_error = float(ratios.std()) / math.sqrt(samples)
+        error = float(torch.exp(first.log_z.double() - total).std()) / math.sqrt(samples)
+        if error < UNKNOWN:
+            outcome.log_probability, outcome.log_probability_error = total, error
     if len(missing) and scenario.hard:
         outcome.warnings = [f"{len(missing) / samples:.1%} of the samples do not meet the scenario"]
     return outcome
