@@ -23,7 +23,7 @@ FILLED = {
     "lower": f"mean(lower) >= mean(upper) + {DEVIATION}",
 }
 MIRRORED = "forall p: image(p) = mirror(image)(p)"
-WIDTHS = (0.0, 0.1, 0.2, 0.4)  # how far pixels may lie apart
+WIDTHS = (0.0, 0.1, 0.3)  # how far pixels may lie apart
 
 
 def digits(bench: Bench) -> Surrogate:

@@ -33,7 +33,7 @@ from surrogate.sampling.steps import Progress, walk, white
 
 ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next level goes on
 TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
-TURNS = 10  # of meeting the equations and staying in range, at the end
+TURNS = 60  # of meeting the equations and staying in range, at the end
 FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
 SETTLED = 2.0  # noise below which it is decided what an image shows, in normalised units
 RESAMPLE = 0.5  # share of a sample's particles that must carry the weight
