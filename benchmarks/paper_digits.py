@@ -17,11 +17,11 @@ from surrogate.model import Surrogate, pretrained
 MOST = 256  # samples of a scenario
 FEW = 64  # of the slow methods
 SUM = "exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)"
-DEVIATION = 0.308  # of all pixels of MNIST: the paper's unit
-FILLED = {
-    "upper": f"mean(upper) >= mean(lower) + {DEVIATION}",
-    "lower": f"mean(lower) >= mean(upper) + {DEVIATION}",
-}
+DEVIATION = (
+    0.308  # of all pixels of MNIST: the paper's unit. No digit of it differs by half of that
+)
+SOME = 0.1  # one digit in ten thousand differs by it
+HALVES = {"upper": "lower", "lower": "upper"}
 MIRRORED = "forall p: image(p) = mirror(image)(p)"
 WIDTHS = (0.0, 0.1, 0.3)  # how far pixels may lie apart
 
@@ -92,32 +92,34 @@ def sum_to_ten(bench: Bench) -> Found:
 
 
 def filling(bench: Bench) -> Found:
-    """One half brighter than the other by the paper's one deviation, and as data have it."""
+    """One half brighter than the other: as some digits have it, and by the paper's one deviation,
+    which none has."""
     model, (count, few) = digits(bench), counts(bench)
     rows, targets, notes = [], [], []
-    ways = {
-        "ours: moments": (count, Settings(method="moments")),
-        "paper: forward": (few, Settings(method="universal", hardness=80.0)),
-        "paper": (few, Settings(method="guidance", hardness=80.0, langevin=20)),
-    }
-    for half, where in FILLED.items():
-        for name, (number, settings) in ways.items():
-            run = made(bench, f"{name}, {half}", model, number, where, settings)
-            seen = judged(judge(bench), pixels(run.data))
-            rows.append([half, name, f"{number}", share(run.met), share(seen.invalid), *cost(run)])
-            if name.startswith("ours"):
-                targets += [
-                    Target(f"{half} half: met", 100 * run.met, 99, unit=" %"),
-                    Target(
-                        f"{half} half: no digits", 100 * seen.invalid, 10, at_most=True, unit=" %"
-                    ),
-                ]
-                notes.append(
-                    sheet(bench, f"mnist-filling-{half}", run.data.isel(sample=slice(0, 64)))
-                )
-        rows.append([half, "published", NOTHING, "pictures"] + [NOTHING] * 5)
-    head = ["brighter half", "method", "samples", "met", "no digit", *COST]
-    return Found(targets, {"one half brighter by a deviation": (head, rows)}, notes)
+    for gap in (SOME, DEVIATION):
+        for half, other in HALVES.items():
+            where = f"mean({half}) >= mean({other}) + {gap}"
+            ways = {"ours: moments": (count, Settings(method="moments"))}
+            if gap == DEVIATION:
+                ways["paper: forward"] = (few, Settings(method="universal", hardness=80.0))
+            if gap == DEVIATION and half == "upper":
+                ways["paper"] = (few, Settings(method="guidance", hardness=80.0, langevin=20))
+            for name, (number, settings) in ways.items():
+                run = made(bench, f"{name}, {half}, {gap}", model, number, where, settings)
+                seen = judged(judge(bench), pixels(run.data))
+                shares = [share(run.met), share(seen.invalid)]
+                rows.append([half, f"{gap}", name, f"{number}", *shares, *cost(run)])
+                if name.startswith("ours"):
+                    told, invalid = f"{half} half by {gap}", 100 * seen.invalid
+                    targets += [
+                        Target(f"{told}: met", 100 * run.met, 99, unit=" %"),
+                        Target(f"{told}: no digits", invalid, 10, at_most=True, unit=" %"),
+                    ]
+                    shown = run.data.isel(sample=slice(0, 64))
+                    notes.append(sheet(bench, f"mnist-filling-{half}-{gap}", shown))
+    rows.append(["either", "1 deviation", "published", NOTHING, "pictures", *[NOTHING] * 5])
+    head = ["brighter half", "by", "method", "samples", "met", "no digit", *COST]
+    return Found(targets, {"one half brighter than the other": (head, rows)}, notes)
 
 
 def symmetry(bench: Bench) -> Found:

@@ -57,6 +57,20 @@ def split(program: Program) -> tuple[Equations, Program | None]:
     return _as_numbers(program, equations), rest
 
 
+def bounds(program: Program) -> Equations:
+    """The linear inequalities among the parts of a conjunction; ends may be infinite."""
+    whole = program.lowered
+    parts = whole.parts if isinstance(whole, f.And) else (whole,)
+    found = [
+        (part, Frame())
+        for part in parts
+        if isinstance(part, Atom)
+        and part.k is None
+        and all(linear(term, program.layout) for term in part.terms)
+    ]
+    return _as_numbers(program, found)
+
+
 def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:
     """An equation and the steps or pixels at which it is to hold; None if the part is none."""
     frame: Frame | None = Frame()

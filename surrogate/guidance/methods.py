@@ -108,13 +108,14 @@ def by_moments(question: Question) -> Outcome:
 
 
 def _jacobian(question: Question) -> str:
-    """Whose covariance a clean point has: equations alone are solved at once with a Gaussian's,
-    and as well as with the network's; with one, classes and the like are hardly led to."""
+    """Whose covariance a clean point has: what is linear is led to at once with a Gaussian's, and
+    as well as with the network's; to classes and the like it hardly leads."""
     scenario, chosen = question.scenario, question.settings.jacobian
     if chosen != "auto":
         return chosen
-    few = len(scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))) <= FEW
-    return "gaussian" if scenario.rest is None and few else "network"
+    about = torch.zeros(scenario.size, dtype=torch.float64)
+    few = len(scenario.equations_about(about)) <= FEW
+    return "gaussian" if few and scenario.linear else "network"
 
 
 def _led(question: Question, x: Tensor, steps: int, evaluations: int) -> Outcome:

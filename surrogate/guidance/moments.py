@@ -34,6 +34,8 @@ from surrogate.sampling.steps import Progress, walk, white
 ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next level goes on
 TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
 TURNS = 60  # of meeting the equations and staying in range, at the end
+NEARLY = 0.5  # noise at which it is
+HAIR = 0.01  # deviations by which an inequality is met
 FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
 SETTLED = 2.0  # noise below which it is decided what an image shows, in normalised units
 RESAMPLE = 0.5  # share of a sample's particles that must carry the weight
@@ -132,16 +134,30 @@ class Moments:
         return mean + spread(solved @ self.rows), -0.5 * (missing * solved).sum(1)
 
     def projected(self, x: Tensor) -> Tensor:
-        """Points (B, D) moved to meet the equations and stay within the range of data, in turn."""
-        if not len(self.rows):
+        """Points (B, D) moved to meet the equations, the linear inequalities that they miss, and
+        the range of data, in turn."""
+        bounds = self.scenario.bounds()
+        if not len(self.rows) and not len(bounds):
             return x
-        rows = self.rows.double()
+        rows, x = self.rows.double(), x.double()
         room = 1e-9 * torch.eye(len(rows)).to(rows) * float(rows.square().sum(1).mean())
-        factor = torch.linalg.cholesky(rows @ rows.mT + room)
+        factor = torch.linalg.cholesky(rows @ rows.mT + room) if len(rows) else rows
+        covariance = self.scenario.covariance
+        nearly = covariance.posterior(torch.tensor(NEARLY))  # as images vary when all but finished
+        spread = covariance.apply(nearly, bounds.rows)
+        power = (spread * bounds.rows).sum(1)
+        some = HAIR * power.sqrt()  # so that rounding does not undo it
         for _ in range(TURNS):
-            missing = self.wanted - x.double() @ rows.mT
-            step = torch.cholesky_solve(missing.mT, factor).mT @ rows
-            x = self.scenario.within(x.double() + step)
+            if len(rows):
+                missing = self.wanted - x @ rows.mT
+                x = x + torch.cholesky_solve(missing.mT, factor).mT @ rows
+            for row, moved, low, high, total, hair in zip(
+                bounds.rows, spread, bounds.low, bounds.high, power, some, strict=True
+            ):
+                at = x @ row
+                gap = (low + hair - at).clamp_min(0) - (at + hair - high).clamp_min(0)
+                x = x + gap[:, None] * moved / total
+            x = self.scenario.within(x)
         return x
 
 

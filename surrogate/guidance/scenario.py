@@ -28,10 +28,13 @@ from constraints import (
     instances_of,
 )
 from constraints.belief import Spread, Written
-from constraints.equations import Equations, split
+from constraints.equations import Equations, bounds, split
 from constraints.errors import ImpossibleError
 from constraints.followers import followed
 from constraints.formula import FALSE, TRUE
+from constraints.lowered import Atom, Labelled
+from constraints.rows import linear
+from constraints.syntax import descend
 from constraints.warps import warped
 from surrogate.model import Surrogate
 
@@ -176,6 +179,26 @@ class Scenario:
             rows[i, coordinate], low[i], high[i] = 1.0, *ends
         free = rows.abs().sum(1) > 1e-12  # a conserved total holds by itself
         return Equations(rows[free], low[free], high[free])
+
+    @property
+    def linear(self) -> bool:
+        """Whether all that the formula compares is linear in the signals."""
+        if self.rest is None:
+            return True
+        every = descend(self.rest.lowered)
+        atoms = [node for node in every if isinstance(node, Atom)]
+        classed = any(isinstance(node, Labelled) for node in every)
+        return not classed and all(linear(t, self.seen) for atom in atoms for t in atom.terms)
+
+    def bounds(self) -> Equations:
+        """The linear inequalities of the formula in normalised coordinates, if these are affine."""
+        if self._map is None or self.rest is None or not self.hard:
+            nothing = torch.zeros(0, self.size, dtype=torch.float64)
+            return Equations(nothing, nothing[:, 0], nothing[:, 0])
+        own = bounds(self.rest)
+        matrix, offset = self._map
+        known = own.rows @ offset
+        return Equations(own.rows @ matrix, own.low - known, own.high - known)
 
     @cached_property
     def _single(self) -> dict[int, tuple[int, tuple[float, float]]]:
