@@ -48,8 +48,9 @@ def sum_to_ten(bench: Bench) -> Found:
     model, (count, few) = digits(bench), counts(bench)
     ways = {
         "ours: moments": (count, Settings(method="moments")),
-        "paper: forward": (few, Settings(method="universal", hardness=30.0)),
-        "paper": (few, Settings(method="guidance", hardness=30.0, langevin=10)),
+        # k = 30 of a class is what its log-probability counts for
+        "paper: forward": (few, Settings(method="universal", strength=30.0)),
+        "paper": (few, Settings(method="guidance", strength=30.0, langevin=10)),
     }
     rows, found = [], {}
     for name, (number, settings) in ways.items():

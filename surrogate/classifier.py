@@ -50,7 +50,7 @@ from surrogate.store import CONFIG, WEIGHTS
 from surrogate.training import Settings, seeded
 
 KIND = "classifier"  # and the name of its folder within that of a model
-SURE = 0.97  # the probability at which an image counts as of a class, in formulas
+SURE = 0.98  # the probability at which an image counts as of a class, in formulas
 RATE, DECAY = 3e-3, 1e-2
 
 
