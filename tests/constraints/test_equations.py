@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from constraints import Layout, Signal, compile, parse
-from constraints.equations import split
+from constraints.equations import bounds, split
 
 COUNTS = Layout.series("S I", 4, integer=True)
 REAL = Layout((Signal("x", "series", (3,), span=10.0),), (0.0, 1.0, 2.0))
@@ -77,3 +77,16 @@ def test_constants_move_to_the_other_side() -> None:
     equations, _ = split(compile(parse("2 * x(1) + 4 = 10 +- 0.5"), REAL))
     row, low, high = equations.rows[0], equations.low[0], equations.high[0]
     assert float((low + high) / 2 / row[1]) == pytest.approx(3)
+
+
+def test_linear_inequalities_of_a_conjunction_are_bounds() -> None:
+    layout = Layout.image((1, 4, 4))
+    text = "mean(upper) >= mean(lower) + 0.3 and image(0, 0) in [0.2, 0.9] and image(1, 1)^2 <= 0.5"
+    found = bounds(compile(text, layout))
+    x = torch.rand(50, 16, dtype=torch.float64)
+    halves = x[:, :8].mean(1) - x[:, 8:].mean(1)
+    values = torch.stack([halves, x[:, 0]], 1)
+    at = x @ found.rows.mT
+    inside = (at >= found.low) & (at <= found.high)
+    wanted = torch.stack([values[:, 0] >= 0.3, (values[:, 1] >= 0.2) & (values[:, 1] <= 0.9)], 1)
+    assert (inside == wanted).all()
