@@ -131,7 +131,8 @@ class Run:
             )
         count = data.sizes["sample"]
         if count < FEWEST:
-            noun = "trajectories" if "time" in data.sizes else "rows"
+            images = IMAGE in data and data[IMAGE].ndim > 1
+            noun = "trajectories" if "time" in data.sizes else "images" if images else "rows"
             raise ModelError(f"{count} {noun} are too few to learn from; give {FEWEST} or more")
         self.apart = set_apart(data, seed)
         self.learned = count - len(self.apart.unseen)

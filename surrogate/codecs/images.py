@@ -90,17 +90,24 @@ class ImageCodec(Codec):
         self,
         pictures: Mapping[str, Any] = NONE,
         regions: Mapping[str, Any] = NONE,
-        classifiers: Mapping[str, Classifier] = NONE,
-        functions: Mapping[str, Function] = NONE,
+        classifiers: Mapping[str, Any] = NONE,
+        functions: Mapping[str, Any] = NONE,
     ) -> ImageCodec:
         """The same, with more that formulas may name: constant images, (C, h, w) from 0 to 1 or as
-        data have them, masks (H, W), classifiers and functions of images.
+        data have them; masks (H, W), white where they are bytes; classifiers (what
+        `surrogate.classifier` makes, or `constraints.Classifier`); functions of whole images.
         """
+        for each in (pictures, regions, classifiers, functions):
+            if not isinstance(each, Mapping):
+                raise ModelError(
+                    "pictures, regions, classifiers and functions are given by their names, "
+                    f"{{'name': ...}}, not as {type(each).__name__}"
+                )
         more = {
             "pictures": {name: picture(value, name) for name, value in pictures.items()},
-            "regions": {name: torch.as_tensor(mask) for name, mask in regions.items()},
-            "classifiers": classifiers,
-            "functions": functions,
+            "regions": {name: mask(value, name) for name, value in regions.items()},
+            "classifiers": {name: classifier(value, name) for name, value in classifiers.items()},
+            "functions": {name: function(value, name) for name, value in functions.items()},
         }
         known = {name: {**self.known.get(name, {}), **given} for name, given in more.items()}
         return replace(self, known={name: given for name, given in known.items() if given})
@@ -201,21 +208,56 @@ class ImageCodec(Codec):
 
 
 def picture(value: Any, name: str = "picture") -> Tensor:
-    """One image as (C, h, w) from 0 to 1: a tensor that is so, or an array of bytes or of real
-    numbers, (h, w), (h, w, 3) or (C, h, w)."""
-    if isinstance(value, Tensor):
-        return value
-    array = np.asarray(value)
+    """One image as (C, h, w) from 0 to 1: of bytes or of such numbers, (h, w), (h, w, 3) or
+    (C, h, w)."""
+    array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
     if array.ndim == 3 and array.shape[-1] == len(COLOURS) and array.shape[0] not in (1, 3):
         array = array.transpose(2, 0, 1)
     array = array[None] if array.ndim == 2 else array
-    if array.ndim != 3 or array.dtype.kind not in "uf":
+    if array.ndim != 3 or array.shape[0] not in (1, len(COLOURS)) or array.dtype.kind not in "uf":
         raise ModelError(
             f"{name} is no picture: {array.shape} of {array.dtype}; give bytes or numbers from 0 "
             "to 1, of the shape (height, width), (height, width, 3) or (channels, height, width)"
         )
-    scale = WHITE if array.dtype == np.uint8 else 1
-    return torch.from_numpy(array.astype(np.float32) / scale)
+    scaled = array.astype(np.float64) / (WHITE if array.dtype.kind == "u" else 1)
+    if not (np.isfinite(scaled).all() and scaled.min() >= -1e-6 and scaled.max() <= 1 + 1e-6):
+        low, high = scaled.min(), scaled.max()
+        raise ModelError(
+            f"{name} has values from {low:g} to {high:g}, and pixels count from 0 to 1: scale it"
+        )
+    return torch.from_numpy(scaled)
+
+
+def mask(value: Any, name: str = "region") -> Tensor:
+    """Which pixels a region has, (H, W); of bytes or numbers those nearer to white than to black."""
+    array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.ndim != 2 or array.dtype.kind not in "bufi":
+        raise ModelError(
+            f"the region {name} is a mask of the shape (height, width), not {array.dtype} of "
+            f"{array.shape}; constraints.box makes one of rows and columns"
+        )
+    top = 1.0 if array.dtype.kind in "bf" or array.max(initial=0) <= 1 else float(WHITE)
+    return torch.from_numpy(np.asarray(array > top / 2))
+
+
+def classifier(value: Any, name: str = "class") -> Classifier:
+    """What formulas ask about images, of what may be turned into it."""
+    made = value.as_atom() if hasattr(value, "as_atom") else value
+    if not isinstance(made, Classifier):
+        raise ModelError(
+            f"{name} is no classifier: {value!r}; load one with surrogate.classifier.Classifier"
+            ".load, or make one of torch code with constraints.Classifier(call, classes)"
+        )
+    return made
+
+
+def function(value: Any, name: str = "function") -> Function:
+    """What formulas call; plain torch code is one of whole images that returns a number each."""
+    if isinstance(value, Function):
+        return value
+    if not callable(value):
+        raise ModelError(f"{name} is no function but {value!r}; give torch code, or a Function")
+    return Function(value, 1, whole=True)
 
 
 def told(size: tuple[int, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,3 +123,36 @@ def test_a_formula_may_name_more() -> None:
     images[1][:, torch.eye(6, 7).bool()] = 0.5
     assert program.verdict({"image": images}).tolist() == [False, True]
     assert codec.knowing().layout().pictures.keys() == {"target"}
+
+
+def test_what_a_formula_names_may_be_given_as_people_have_it() -> None:
+    bytes_of = np.zeros((6, 7), np.uint8)
+    bytes_of[0, 0], bytes_of[1, 1] = 255, 10
+    codec = ImageCodec.fit(pictures()).knowing(
+        pictures={"target": bytes_of, "other": torch.zeros(6, 7)},
+        regions={"spot": bytes_of},
+        functions={"ink": lambda images: images.sum((1, 2, 3))},
+    )
+    layout = codec.layout()
+    assert float(layout.pictures["target"].max()) == 1
+    assert layout.pictures["other"].shape == (1, 6, 7)
+    assert layout.regions["spot"].sum() == 1
+    program = compile(parse("ink(image) >= 3"), layout)
+    assert program.verdict({"image": torch.full((1, 1, 6, 7), 0.1)}).tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"pictures": {"t": np.zeros((60, 8, 8))}}, "no picture"),
+        ({"pictures": {"t": np.full((6, 7), 40.0)}}, "from 40 to 40"),
+        ({"pictures": {"t": np.full((6, 7), np.nan)}}, "nan"),
+        ({"pictures": np.zeros((6, 7))}, "by their names"),
+        ({"regions": {"eyes": "1:3,2:5"}}, "the region eyes is a mask"),
+        ({"classifiers": {"class": "guide"}}, "no classifier: 'guide'"),
+        ({"functions": {"ink": 3}}, "no function but 3"),
+    ],
+)
+def test_what_a_formula_cannot_name(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ModelError, match=told):
+        ImageCodec.fit(pictures()).knowing(**given)
