@@ -103,7 +103,7 @@ class ImageCodec(Codec):
                     "pictures, regions, classifiers and functions are given by their names, "
                     f"{{'name': ...}}, not as {type(each).__name__}"
                 )
-        more = {
+        more: dict[str, Mapping[str, Any]] = {
             "pictures": {name: picture(value, name) for name, value in pictures.items()},
             "regions": {name: mask(value, name) for name, value in regions.items()},
             "classifiers": {name: classifier(value, name) for name, value in classifiers.items()},
@@ -229,7 +229,7 @@ def picture(value: Any, name: str = "picture") -> Tensor:
 
 
 def mask(value: Any, name: str = "region") -> Tensor:
-    """Which pixels a region has, (H, W); of bytes or numbers those nearer to white than to black."""
+    """Which pixels a region has, (H, W); of bytes or numbers those nearer to white than black."""
     array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
     if array.ndim != 2 or array.dtype.kind not in "bufi":
         raise ModelError(
