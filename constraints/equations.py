@@ -75,8 +75,8 @@ def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:
     """An equation and the steps or pixels at which it is to hold; None if the part is none."""
     frame: Frame | None = Frame()
     if isinstance(part, f.Quantifier):
-        frame, part = _laid_out(part, program), part.body
-        if isinstance(part, Atom) and not part.equality:  # a band: `chains` follow it
+        pixels, frame, part = isinstance(part.region, Pixels), _laid_out(part, program), part.body
+        if isinstance(part, Atom) and not part.equality and not pixels:  # `chains` follow a band
             return None
     if frame is not None and isinstance(part, Atom) and _is_equation(part, program.layout):
         return part, frame

@@ -34,6 +34,7 @@ from surrogate.sampling.steps import Progress, walk, white
 ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next level goes on
 TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
 TURNS = 60  # of meeting the equations and staying in range, at the end
+EXACT = 0.01  # of a tolerance is left to rounding: what has no more is met in its middle
 NEARLY = 0.5  # noise at which it is
 HAIR = 0.01  # deviations by which an inequality is met
 FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
@@ -70,6 +71,7 @@ class Moments:
         found = scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))
         self.rows = found.rows.float()  # A, (k, D)
         self.wanted = ((found.low + found.high) / 2).float()
+        self.low, self.high = found.low, found.high
         self.room = ((found.high - found.low).square() / 12 + FIRM**2).float()  # R
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Led:
@@ -140,6 +142,8 @@ class Moments:
         if not len(self.rows) and not len(bounds):
             return x
         rows, x = self.rows.double(), x.double()
+        kept = ((self.high - self.low) / 2 - EXACT).clamp_min(0)
+        low, high = self.wanted - kept, self.wanted + kept
         room = 1e-9 * torch.eye(len(rows)).to(rows) * float(rows.square().sum(1).mean())
         factor = torch.linalg.cholesky(rows @ rows.mT + room) if len(rows) else rows
         covariance = self.scenario.covariance
@@ -149,13 +153,14 @@ class Moments:
         some = HAIR * power.sqrt()  # so that rounding does not undo it
         for _ in range(TURNS):
             if len(rows):
-                missing = self.wanted - x @ rows.mT
+                at = x @ rows.mT
+                missing = (low - at).clamp_min(0) - (at - high).clamp_min(0)
                 x = x + torch.cholesky_solve(missing.mT, factor).mT @ rows
-            for row, moved, low, high, total, hair in zip(
+            for row, moved, least, most, total, hair in zip(
                 bounds.rows, spread, bounds.low, bounds.high, power, some, strict=True
             ):
                 at = x @ row
-                gap = (low + hair - at).clamp_min(0) - (at + hair - high).clamp_min(0)
+                gap = (least + hair - at).clamp_min(0) - (at + hair - most).clamp_min(0)
                 x = x + gap[:, None] * moved / total
             x = self.scenario.within(x)
         return x
