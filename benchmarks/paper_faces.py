@@ -26,7 +26,7 @@ FILE = "faces_utk_32x32_rgb.npz"
 UNSEEN = 780  # faces at the end of the file
 RESTORED = 8  # of them that are restored
 EACH = 6  # samples of each
-MOST, FEW = 32, 16  # samples of a scenario, and of the slow methods
+MOST, FEW = 16, 16  # samples of a scenario, and of the slow methods
 COLOURS = ("red", "green", "blue")
 MIRRORED = "forall p: image(p) = mirror(image)(p)"
 WIDTHS = (0.0, 0.05, 0.1)  # how far pixels may lie apart

@@ -90,3 +90,11 @@ def test_linear_inequalities_of_a_conjunction_are_bounds() -> None:
     inside = (at >= found.low) & (at <= found.high)
     wanted = torch.stack([values[:, 0] >= 0.3, (values[:, 1] >= 0.2) & (values[:, 1] <= 0.9)], 1)
     assert (inside == wanted).all()
+
+
+def test_a_band_for_all_pixels_is_equations_with_room() -> None:
+    layout = Layout((Signal("image", "image", (1, 4, 4), low=0.0, high=1.0, span=1.0),))
+    found, rest = split(compile("forall p: image(p) = mirror(image)(p) +- 0.05", layout))
+    assert rest is None
+    assert len(found) == 8
+    torch.testing.assert_close(found.high - found.low, torch.full((8,), 0.1).double())
