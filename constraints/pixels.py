@@ -106,7 +106,7 @@ class Depicting(ABC):
             return ""
         if node.name in self.layout.names or node.name in self.layout.parameters:
             return ""
-        return f'; a picture is given by layout.with_picture("{node.name}", tensor)'
+        return f"; a picture is given by its name, --picture {node.name}=FILE or `pictures`"
 
     @cached_property
     def blank(self) -> Evaluator:

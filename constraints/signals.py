@@ -246,7 +246,7 @@ class Layout:
     def region(self, name: str, size: tuple[int, int]) -> Tensor:
         """The mask (H, W) of a region by name, in images of that size."""
         if not self.is_region(name):
-            remedy = f'; a region is given by layout.with_region("{name}", mask)'
+            remedy = f"; a region is given by its name, --region {name}=ROWS,COLUMNS or `regions`"
             known = {*self.regions, *(REGIONS if self.images else ())}
             raise unknown("region", name, known, remedy if self.images else "")
         own = self.regions.get(name)

@@ -208,21 +208,11 @@ def _restored(
     weights: Mapping[str, Tensor],
 ) -> Convolutional:
     """A network of this description with these weights, if they fit it."""
-    depth = settings["depth"]
-    if type(depth) is not int or not 1 <= depth <= len(weights):
-        raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
-    with torch.device("meta"):  # its sizes, before any memory is taken
-        network = _network(size, classes, settings)
-    wanted = {name: value.shape for name, value in network.state_dict().items()}
-    found = {name: value.shape for name, value in weights.items()}
-    if wanted != found:
-        name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
-        raise ModelError(f"the weights do not fit the network: {name} differs")
     if not all(w.is_floating_point() and bool(w.isfinite().all()) for w in weights.values()):
         raise ModelError("the weights are no real numbers")
-    network.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
+    network = store.restored(lambda: _network(size, classes, settings), settings["depth"], weights)
     network.to(memory_format=FORMAT)  # type: ignore[call-overload] # sums in the same order
-    return network.requires_grad_(False).eval()
+    return network.requires_grad_(False)
 
 
 def _size(given: Any) -> tuple[int, int, int]:

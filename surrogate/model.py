@@ -299,18 +299,7 @@ def _denoiser(
 ) -> Preconditioned:
     """A network of this description with these weights, if they fit it."""
     width, depth = network["width"], network["depth"]
-    if type(depth) is not int or not 1 <= depth <= len(weights):
-        raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
-    with torch.device("meta"):  # its sizes, before any memory is taken
-        made = network_for(codec, width, depth)
-    wanted = {name: value.shape for name, value in made.state_dict().items()}
-    found = {name: value.shape for name, value in weights.items()}
-    if wanted != found:
-        name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
-        raise ModelError(f"the weights do not fit the network: {name} differs")
-    if not all(value.is_floating_point() for value in weights.values()):
-        raise ModelError("the weights are no real numbers")
-    made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
+    made = store.restored(lambda: network_for(codec, width, depth), depth, weights)
     return Preconditioned(made.requires_grad_()).eval()
 
 

@@ -13,17 +13,20 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from surrogate.errors import ModelError
+
+Net = TypeVar("Net", bound=nn.Module)
 
 VERSION = 1
 SEAL = "seal"
@@ -212,6 +215,23 @@ def _read(source: Path, most: float = math.inf) -> bytes:
         raise ModelError(f"there is no {source}") from None
     except OSError as problem:
         raise ModelError(f"cannot read {source}: {problem.strerror}") from None
+
+
+def restored(make: Callable[[], Net], depth: Any, weights: Mapping[str, Tensor]) -> Net:
+    """The network that `make` makes with these weights, if they fit it."""
+    if type(depth) is not int or not 1 <= depth <= len(weights):
+        raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
+    with torch.device("meta"):  # its sizes, before any memory is taken
+        made = make()
+    wanted = {name: value.shape for name, value in made.state_dict().items()}
+    found = {name: value.shape for name, value in weights.items()}
+    if wanted != found:
+        name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
+        raise ModelError(f"the weights do not fit the network: {name} differs")
+    if not all(value.is_floating_point() for value in weights.values()):
+        raise ModelError("the weights are no real numbers")
+    made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
+    return made.eval()
 
 
 def check_version(config: Mapping[str, Any], source: Path) -> None:
