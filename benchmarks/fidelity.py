@@ -16,7 +16,7 @@ import report
 import xarray as xr
 
 from simulators import ReactionNetwork, simulate
-from surrogate import distances
+from surrogate.evaluation import distances
 
 REFERENCES = 5  # exact sets that others are compared with
 SETS = 3  # sets of samples that are compared, and exact ones in their place

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from surrogate.distances import Histogram, floor
+from surrogate.evaluation.distances import Histogram, floor
 
 YEARS = 2  # in a block: measles came every second year
 SPLITS = 20

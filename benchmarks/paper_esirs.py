@@ -33,13 +33,13 @@ from paper_bench import (
 )
 
 from constraints import Formula, LogProbabilistic, bridge, parse
-from constraints.rules import non_negative
+from constraints.physics.rules import non_negative
 from simulators import MasterEquation, models
+from surrogate.diffusion.training import seeded
 from surrogate.guidance.gradient import LAST, Gradient, guided, settled, soft_value
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
-from surrogate.training import seeded
 
 SPECIES = ("S", "I", "R")
 STEPS, CORRECTORS = 1_000, 2

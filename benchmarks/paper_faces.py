@@ -15,12 +15,12 @@ from paper_images import asymmetry, data_file, made, pixels, sheet, surprise, tr
 from report import Target
 from torch import Tensor
 
-from constraints.images import OPERATORS
+from constraints.layout.image_operators import OPERATORS
 from surrogate import fitting
 from surrogate.guidance.sampler import Settings
-from surrogate.images import from_array
+from surrogate.kinds.images.files import from_array
+from surrogate.kinds.images.plot import before_after
 from surrogate.model import Surrogate
-from surrogate.sheets import before_after
 
 FILE = "faces_utk_32x32_rgb.npz"
 UNSEEN = 780  # faces at the end of the file

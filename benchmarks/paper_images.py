@@ -16,11 +16,11 @@ from paper_bench import NOTHING, Absent, Bench, Cost, measured
 from torch import Tensor
 
 from constraints import parse
-from surrogate.classifier import Classifier, fit_classifier
 from surrogate.guidance.sampler import Settings, sample
-from surrogate.images import read_images
+from surrogate.kinds.images.classifier import Classifier, fit_classifier
+from surrogate.kinds.images.files import read_images
+from surrogate.kinds.images.plot import contact_sheet
 from surrogate.model import Surrogate
-from surrogate.sheets import contact_sheet
 
 matplotlib.use("Agg")
 

@@ -25,9 +25,9 @@ import xarray as xr
 from torch import Tensor, nn
 
 from simulators import ReactionNetwork, simulate
-from surrogate.denoise import Denoiser, ScoreDenoiser, expand
+from surrogate.diffusion.denoise import Denoiser, ScoreDenoiser, expand
+from surrogate.diffusion.schedule import Schedule, SubVP, karras
 from surrogate.sampling import dpm_solver, predictor_corrector
-from surrogate.schedule import Schedule, SubVP, karras
 
 TRAJECTORIES, BATCH, DRAWS, EPOCHS, RATE = 10_000, 1_000, 10, 2_000, 5e-3
 EARLIEST = 1e-5  # time of the least noise in training

@@ -24,11 +24,11 @@ from report import Section, Target
 from cli.files import open_dataset
 from constraints import parse
 from surrogate import fitting
-from surrogate.evaluation import evaluate
+from surrogate.evaluation.evaluate import evaluate
+from surrogate.evaluation.held_out import set_apart
 from surrogate.guidance.sampler import Settings, sample
-from surrogate.judging import set_apart
+from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate
-from surrogate.understanding import to_frame, understand
 
 HERE = Path(__file__).parents[2] / "shared" / "data"
 SPLITS = 10
@@ -367,7 +367,7 @@ def unconditional(case: Case, given: Subject, bench: Bench) -> tuple[Section, li
 
 def _beside(case: Case, given: Subject, reference: Reference, bench: Bench) -> Section:
     """The model's conditional rows beside those rows of the table that meet the formula."""
-    from surrogate.labels import label
+    from surrogate.kinds.labels import label
 
     judged = label(given.table, [parse(case.where)])
     real = given.table[np.asarray(judged["satisfied"])]

@@ -19,15 +19,15 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from constraints import LogProbabilistic, parse
-from surrogate.codecs import TimeSeriesCodec
-from surrogate.covariance import Covariance
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.gaussian import MixtureDenoiser
+from surrogate.diffusion.training import seeded
 from surrogate.exact import Exact
-from surrogate.gaussian import MixtureDenoiser
 from surrogate.guidance.gradient import guided
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
-from surrogate.training import seeded
+from surrogate.kinds.codecs import TimeSeriesCodec
 
 MEANS, DEVIATIONS = np.array([-3.0, 4.0]), np.array([0.5, 1.0])
 GOAL = parse("x(0) >= 0")

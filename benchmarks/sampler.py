@@ -30,8 +30,8 @@ import xarray as xr
 
 from constraints import Formula, bridge, compile, parse
 from simulators import MasterEquation, models, simulate
-from surrogate.contents import layout_of, tensors_of
 from surrogate.guidance.sampler import sample
+from surrogate.kinds.contents import layout_of, tensors_of
 from surrogate.model import Surrogate, pretrained
 
 RESULTS = Path(__file__).parent / "results" / "sampler.md"

@@ -24,13 +24,13 @@ import torch
 import xarray as xr
 
 from constraints import parse
-from surrogate.codecs import TimeSeriesCodec
-from surrogate.covariance import Covariance
-from surrogate.guidance.batches import levels
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.training import seeded
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.twisted import twisted
+from surrogate.guidance.twisted_batches import levels
+from surrogate.kinds.codecs import TimeSeriesCodec
 from surrogate.model import Surrogate
-from surrogate.training import seeded
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 SCENARIOS = {

@@ -35,10 +35,10 @@ from runs import ROOT, Bench, Found
 
 from cli.files import open_dataset
 from simulators import ReactionNetwork, models, simulate_to
+from surrogate.diffusion.schedule import SubVP
+from surrogate.diffusion.training import seeded
+from surrogate.kinds.trajectories.from_table import trajectories_from_table
 from surrogate.model import Surrogate
-from surrogate.schedule import SubVP
-from surrogate.tables import trajectories_from_table
-from surrogate.training import seeded
 
 RESULTS = Path(__file__).parent / "results" / "surrogate.md"
 HEADING = "# Surrogate benchmark"

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surrogate.denoise import Preconditioned
-from surrogate.distances import histogram_distance
-from surrogate.losses import LogNormal, Loss
+from surrogate.diffusion.denoise import Preconditioned
+from surrogate.diffusion.losses import LogNormal, Loss
+from surrogate.diffusion.schedule import karras
+from surrogate.diffusion.training import Settings, Trainer, seeded
+from surrogate.evaluation.distances import histogram_distance
 from surrogate.networks import ResidualMLP
 from surrogate.sampling import dpm_solver
-from surrogate.schedule import karras
-from surrogate.training import Settings, Trainer, seeded
 
 MEANS, DEVIATIONS = torch.tensor([-3.0, 4.0]), torch.tensor([0.5, 1.0])
 MEAN, SCALE = 0.5, 12.875**0.5  # of the mixture

@@ -70,7 +70,7 @@ def command(
     source = _opened(data, image, say)
     target = _target(out, force, source)
 
-    from surrogate import contents, labels
+    from surrogate.kinds import contents, labels
 
     layout = contents.layout_of(source)
     layout = pictures.read_scenery(named, layout).extended(layout)
@@ -118,7 +118,7 @@ def _opened(path: str, image: dict[str, Any], say: Console) -> xr.Dataset | pd.D
     found = files.open_dataset(path)
     if isinstance(found, xr.Dataset):
         return found
-    from surrogate.understanding import gathered, with_dates
+    from surrogate.kinds.tables.schema import gathered, with_dates
 
     table = with_dates(found)
     together = gathered(table)
@@ -153,15 +153,15 @@ def _write(labelled: xr.Dataset | pd.DataFrame, target: Path) -> None:
         pictures.write(labelled, [target])
         return
     if isinstance(labelled, xr.Dataset) and target.suffix.lower() in files.TABLES:
-        from surrogate.understanding import to_frame
+        from surrogate.kinds.tables.schema import to_frame
 
         labelled = to_frame(labelled)
     files.write_dataset(labelled, target)
 
 
 def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:
-    from constraints.rules import from_network
-    from surrogate.contents import described
+    from constraints.physics.rules import from_network
+    from surrogate.kinds.contents import described
 
     about = described(source)
     found = from_network(about)
@@ -181,7 +181,7 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
     Refuses rules that mean nothing for these signals, and such as nothing can meet.
     """
     from constraints import FormulaError, compile, conjunction
-    from constraints.contradictions import refuse_impossible
+    from constraints.prove.contradictions import refuse_impossible
 
     tolerances: dict[str, float] = {}
     for text, rule in rules.items():

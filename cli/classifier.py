@@ -18,8 +18,8 @@ from cli import console, options
 from simulators.errors import InputError
 
 if TYPE_CHECKING:
-    from surrogate.classifier import Classifier
-    from surrogate.labelled import Progress
+    from surrogate.kinds.images.classifier import Classifier
+    from surrogate.kinds.images.classifier_data import Progress
 
 TELL = 20.0  # seconds between lines where nobody watches a bar
 
@@ -75,10 +75,10 @@ def command(
     target = _target(out, force)
 
     from cli.sample import chosen
-    from surrogate import store
-    from surrogate.classifier import fit_classifier
-    from surrogate.images import read_images, told
-    from surrogate.labelled import check_model
+    from surrogate.io import model_folder as store
+    from surrogate.kinds.images.classifier import fit_classifier
+    from surrogate.kinds.images.classifier_data import check_model
+    from surrogate.kinds.images.files import read_images, told
     from surrogate.model import Surrogate
 
     options.compute_on("cpu", threads)
@@ -109,7 +109,7 @@ def command(
 
 def _target(out: str, force: bool) -> Path:
     """The folder to write, if nothing is lost by it."""
-    from surrogate.classifier import check_place
+    from surrogate.kinds.images.classifier import check_place
 
     target = Path(out)
     check_place(target)

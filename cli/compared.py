@@ -12,7 +12,7 @@ from cli import files, options, pictures, shapes, tables
 from simulators.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from surrogate.contents import Data
+    from surrogate.kinds.contents import Data
 
 FEWEST = 10  # samples that others can be compared with
 OF_ROWS = ("--columns", "--missing")  # options that do not say that there are runs
@@ -52,8 +52,8 @@ def meeting(path: str, reference: Data, where: tuple[str, ...], say: Callable[[s
         return reference
     import pandas as pd
 
-    from surrogate.contents import layout_of, samples_of
-    from surrogate.labels import label
+    from surrogate.kinds.contents import layout_of, samples_of
+    from surrogate.kinds.labels import label
 
     rules = options.formulas(where, (), layout_of(reference))
     judged = label(reference, rules)
@@ -71,7 +71,7 @@ def meeting(path: str, reference: Data, where: tuple[str, ...], say: Callable[[s
 
 def _chosen(path: str, data: Data, columns: Sequence[str]) -> Data:
     """The columns that were asked for, and the labels."""
-    from surrogate.sides import columns_of, frame_of, labels_of
+    from surrogate.kinds.tables.align import columns_of, frame_of, labels_of
 
     have = columns_of(data, frame_of(data, path))
     for name in columns:

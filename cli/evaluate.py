@@ -16,7 +16,7 @@ from cli import console, files, options, pictures, tables
 from cli.compared import meeting, opened
 
 if TYPE_CHECKING:
-    from surrogate.evaluation import Evaluation
+    from surrogate.evaluation.evaluate import Evaluation
 
 
 @click.command()
@@ -66,7 +66,7 @@ def command(
     learned = None if train is None else opened(train, table, image, say.print)
     reference = meeting(against, reference, where, say.print)
 
-    from surrogate.evaluation import evaluate
+    from surrogate.evaluation.evaluate import evaluate
 
     with say.status("measuring"):
         found = evaluate(source, reference, seed=seed, target=target, train=learned)
@@ -79,7 +79,7 @@ def command(
 
 def _show(found: Evaluation) -> None:
     """A table for people; lines of plain text where the output goes elsewhere."""
-    from surrogate.evaluation import HEADER
+    from surrogate.evaluation.evaluate import HEADER
 
     screen = Console(highlight=False)
     if not screen.is_terminal:

@@ -197,7 +197,7 @@ def _with_iso_dates(table: pd.DataFrame) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from surrogate.kinds import written
+    from surrogate.kinds.tables.column_types import written
 
     changed = {}
     for name in table.columns:

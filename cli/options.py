@@ -99,7 +99,7 @@ def formulas(
 ) -> dict[str, Formula]:
     """The rules of --where and --bridge under their text, each once."""
     from constraints import FormulaError, bridge, parse
-    from constraints.syntax import spelled_out
+    from constraints.ast.walk import spelled_out
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     if bridges and not series:

@@ -115,7 +115,7 @@ def _with(command: Any, wanted: list[Any]) -> Any:
 
 def is_images(data: Any) -> bool:
     """Whether data that were opened are images."""
-    from surrogate.pixels import is_images
+    from surrogate.kinds.images.values import is_images
 
     return is_images(data)
 
@@ -136,7 +136,7 @@ def opened(path: str, image: Mapping[str, Any], say: Callable[[str], None]) -> x
         refuse(image, f"{path!r} holds none")
         return None
     from surrogate.errors import ModelError
-    from surrogate.images import read_images, told
+    from surrogate.kinds.images.files import read_images, told
 
     try:
         found = read_images(
@@ -155,7 +155,7 @@ def opened(path: str, image: Mapping[str, Any], say: Callable[[str], None]) -> x
 
 
 def _are_images(path: str) -> bool:
-    from surrogate.images import names_images
+    from surrogate.kinds.images.files import names_images
 
     place = files.located(path)
     if names_images(place):
@@ -193,7 +193,7 @@ def targets(out: str | None, force: bool) -> list[Path]:
     """Where images are to be written: a sheet and an array unless it is said."""
     from simulators.storage import check_target
     from surrogate.errors import ModelError
-    from surrogate.images import ENDINGS, check_folder, named_folder
+    from surrogate.kinds.images.files import ENDINGS, check_folder, named_folder
 
     if out is None:
         return [check_target(name, force, ENDINGS) for name in DEFAULT]
@@ -218,7 +218,7 @@ def targets(out: str | None, force: bool) -> list[Path]:
 
 def write(data: xr.Dataset, places: list[Path]) -> None:
     """Images in the format of each place's name."""
-    from surrogate.images import write_images
+    from surrogate.kinds.images.files import write_images
 
     told = files.with_history(data)
     for place in places:
@@ -290,7 +290,7 @@ def _put(into: dict[str, Any], name: str, value: Any, option: str) -> None:
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    from constraints.terms import is_variable
+    from constraints.ast.terms import is_variable
 
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not value or not is_variable(name):
@@ -330,10 +330,10 @@ def _pixels(path: str, option: str) -> Any:
     """(H, W) or (H, W, 3) from 0 to 1."""
     import numpy as np
 
-    from surrogate.array_files import read_npy
     from surrogate.errors import ModelError
-    from surrogate.picture_files import is_coloured, read_picture
-    from surrogate.pixels import from_array, upright
+    from surrogate.kinds.images.array_files import read_npy
+    from surrogate.kinds.images.picture_files import is_coloured, read_picture
+    from surrogate.kinds.images.values import from_array, upright
 
     place = files.located(path)
     if not place.is_file():
@@ -360,7 +360,7 @@ def _region(text: str, shape: tuple[int, ...]) -> tuple[str, Tensor]:
     name, value = _pair(text, "--region", "eyes=8:14,4:28 or eyes=mask.png")
     if ":" in value and not Path(value).is_file():
         from constraints import FormulaError
-        from constraints.images import region_from_text
+        from constraints.layout.image_operators import region_from_text
 
         try:
             return region_from_text(text, shape[1], shape[2])
@@ -380,7 +380,7 @@ def _region(text: str, shape: tuple[int, ...]) -> tuple[str, Tensor]:
 
 
 def _classifier_name(text: str) -> tuple[str, str]:
-    from constraints.terms import is_variable
+    from constraints.ast.terms import is_variable
 
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not is_variable(name):
@@ -390,9 +390,9 @@ def _classifier_name(text: str) -> tuple[str, str]:
 
 def _classifier(folder: str, shape: tuple[int, ...]) -> Any:
     """A classifier that was trained before, for images of this shape."""
-    from surrogate.classifier import Classifier
-    from surrogate.codecs.images import told
     from surrogate.errors import ModelError
+    from surrogate.kinds.images.classifier import Classifier
+    from surrogate.kinds.images.codec import told
 
     try:
         found = Classifier.load(folder)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from surrogate.contents import Data
+    from surrogate.kinds.contents import Data
 
 FORMATS = (".png", ".svg", ".pdf")
 MOST_PANELS = 24
@@ -73,7 +73,7 @@ def command(
         return
 
     from simulators.storage import check_target
-    from surrogate.sides import is_table
+    from surrogate.kinds.tables.align import is_table
 
     check_target(target, force, FORMATS)
     if is_table(found):
@@ -81,7 +81,7 @@ def command(
         return
     source = cast("xr.Dataset", found)
 
-    from surrogate.plots import fan_chart, series
+    from surrogate.kinds.trajectories.plot import fan_chart, series
 
     have = series(source)
     names = [name.strip() for name in species.split(",")] if species else have[:MOST_PANELS]
@@ -140,7 +140,7 @@ def _draw_images(
 ) -> None:
     """A contact sheet of the first images, with their labels."""
     from simulators.storage import check_target, replacing
-    from surrogate.sheets import contact_sheet
+    from surrogate.kinds.images.plot import contact_sheet
 
     for option, given in (("--species", species), ("--against", against)):
         if given is not None:
@@ -168,8 +168,8 @@ def _draw_table(
     say: Console,
 ) -> None:
     """A panel for each column, with a second table as outlines."""
-    from surrogate.panels import small_multiples
-    from surrogate.sides import Rows, is_table, shared
+    from surrogate.kinds.tables.align import Rows, is_table, shared
+    from surrogate.kinds.tables.plot import small_multiples
 
     sides = [Rows(data, "the data", least=1)]
     if against is not None:

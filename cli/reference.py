@@ -87,10 +87,10 @@ def command(
     say = console.messages(quiet)
 
     from constraints import compile, conjunction
-    from constraints.contradictions import refuse_impossible
+    from constraints.prove.contradictions import refuse_impossible
     from simulators import simulate
-    from surrogate.contents import layout_of
-    from surrogate.labels import label
+    from surrogate.kinds.contents import layout_of
+    from surrogate.kinds.labels import label
 
     example = simulate(network, samples=100, seed=seed, **given)
     layout = layout_of(example)
@@ -134,7 +134,7 @@ def _exact(
     """Draws of the master equation; None where it is not to be had."""
     import torch
 
-    from constraints.stepwise import stepwise
+    from constraints.compile.stepwise import stepwise
     from simulators import MasterEquation
 
     conditions = stepwise(program)
@@ -174,7 +174,7 @@ def _kept(
     import xarray as xr
 
     from simulators import simulate
-    from surrogate.contents import tensors_of
+    from surrogate.kinds.contents import tensors_of
 
     parts: list[xr.Dataset] = []
     drawn = kept = 0

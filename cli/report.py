@@ -84,8 +84,8 @@ def command(
             raise InputError("--where chooses samples of the reference; give one with --against")
         other = meeting(against, other, where, say.print)
 
-    from surrogate.report import page
     from surrogate.reports.facts import facts
+    from surrogate.reports.page import page
     from surrogate.reports.trust import verdict
 
     with say.status("measuring and drawing"):

@@ -243,7 +243,7 @@ def _write(draws: xr.Dataset, targets: list[Path], kind: str) -> None:
     if kind == pictures.KIND:
         pictures.write(draws, targets)
     elif target.suffix.lower() in files.TABLES:
-        from surrogate.understanding import to_frame
+        from surrogate.kinds.tables.schema import to_frame
 
         files.write_dataset(to_frame(draws), target)
     else:
@@ -252,12 +252,12 @@ def _write(draws: xr.Dataset, targets: list[Path], kind: str) -> None:
 
 def _counted(draws: xr.Dataset, model: Surrogate) -> str:
     """How many there are, in the words for what they are."""
-    from surrogate.understanding import listed
+    from surrogate.kinds.tables.schema import listed
 
     count = int(draws.sizes["sample"])
     several = draws.sizes.get("instance", 1)
     if model.kind == pictures.KIND:
-        from surrogate.images import told
+        from surrogate.kinds.images.files import told
 
         return told(draws)
     names = listed(model.codec.layout().names)

@@ -127,7 +127,7 @@ def open_data(
         refuse({**table, "type": types or None}, f"{path!r} holds trajectories")
         return found
     if isinstance(found, xr.Dataset):
-        from surrogate.understanding import to_frame
+        from surrogate.kinds.tables.schema import to_frame
 
         used = [option for option in given(table) if option[2:] in _SERIES]
         if used:
@@ -152,7 +152,7 @@ def _trajectories(
     path: str, found: pd.DataFrame, table: dict[str, Any], say: Callable[[str], None]
 ) -> xr.Dataset:
     from surrogate.errors import ModelError
-    from surrogate.tables import trajectories_from_table
+    from surrogate.kinds.trajectories.from_table import trajectories_from_table
 
     if table["missing"] == "model":
         raise InputError("--missing model is for tables of rows; of runs: refuse or drop")
@@ -188,7 +188,7 @@ def _rows(
     say: Callable[[str], None],
 ) -> xr.Dataset:
     from surrogate.errors import ModelError
-    from surrogate.understanding import understand
+    from surrogate.kinds.tables.schema import understand
 
     columns = table["columns"]
     if columns is not None:

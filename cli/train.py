@@ -24,10 +24,10 @@ from simulators.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from surrogate.checkpoints import Checkpoints
+    from surrogate.diffusion.checkpoints import Checkpoints
+    from surrogate.diffusion.training import Trainer
     from surrogate.fitting import Run
     from surrogate.model import Surrogate
-    from surrogate.training import Trainer
 
 FIRST = 20_000  # simulated trajectories that the codec and the card see
 TELL = 20.0  # seconds between lines where nobody watches a bar
@@ -117,8 +117,9 @@ def command(
             "and images as they are, which need none"
         )
 
-    from surrogate import fitting, store
-    from surrogate.checkpoints import Checkpoints
+    from surrogate import fitting
+    from surrogate.diffusion.checkpoints import Checkpoints
+    from surrogate.io import model_folder as store
 
     options.compute_on(device, threads)
     chosen = fitting.preset(preset_name, iterations)
@@ -197,7 +198,7 @@ def _transforms(given: tuple[str, ...]) -> dict[str, str]:
 
 def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
     """The model's folder and that of its checkpoints; refuses to lose either."""
-    from surrogate import store
+    from surrogate.io import model_folder as store
 
     target = Path(out)
     store.check_replaceable(target)
@@ -229,7 +230,7 @@ def _check_writable(target: Path) -> None:
     try:
         Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")).rmdir()
         if target.with_name(f".{target.name}.old").exists():
-            from surrogate import store
+            from surrogate.io import model_folder as store
 
             store.settle(target)
     except OSError as problem:
@@ -241,8 +242,8 @@ def _check_writable(target: Path) -> None:
 
 def _started(checkpoints: Path) -> str:
     """How to go on with an interrupted run: as it was started, with --resume."""
-    from surrogate import store
     from surrogate.errors import ModelError
+    from surrogate.io import model_folder as store
 
     try:
         words = store.read_json(checkpoints / "state.json").get("command")
@@ -368,7 +369,7 @@ def _duration(seconds: float) -> str:
 
 
 def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
-    from surrogate.card import table
+    from surrogate.reports.card import table
 
     about = model.about
     steps = about["looks"][-1]["step"]

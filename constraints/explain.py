@@ -16,17 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from constraints import formula as f
+from constraints.ast import formulas as f
+from constraints.ast.nodes import Node
+from constraints.ast.terms import Aggregate, At, Count
+from constraints.compile.lowered import Moving
+from constraints.compile.program import Program, compile
 from constraints.errors import DataError, FormulaError
-from constraints.evaluate import Evaluator
-from constraints.frames import Frame
-from constraints.lowered import Moving
-from constraints.nodes import Node
-from constraints.program import Program, compile
-from constraints.semantics import Boolean, Robustness
-from constraints.signals import Layout
-from constraints.terms import Aggregate, At, Count
-from constraints.values import free
+from constraints.evaluate.evaluator import Evaluator
+from constraints.evaluate.frames import Frame
+from constraints.evaluate.semantics import Boolean, Robustness
+from constraints.evaluate.values import free
+from constraints.layout.signals import Layout
 
 TOGETHER = 2_000_000  # of a batch looked at together, where no chunk is given
 LAID_OUT = 50_000_000  # of these, what windows within windows may spread out to

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simulators import models as models
-    from simulators.conditions import Conditions as Conditions
     from simulators.ensemble import simulate as simulate
     from simulators.errors import ImpossibleError as ImpossibleError
     from simulators.errors import InputError as InputError
     from simulators.errors import SimulationError as SimulationError
-    from simulators.master_equation import MasterEquation as MasterEquation
+    from simulators.exact.conditions import Conditions as Conditions
+    from simulators.exact.master_equation import MasterEquation as MasterEquation
+    from simulators.exact.rejection import reject as reject
     from simulators.network import ReactionNetwork as ReactionNetwork
     from simulators.reactions import Event as Event
     from simulators.reactions import Reaction as Reaction
-    from simulators.rejection import reject as reject
     from simulators.sbml import read_sbml as read_sbml
     from simulators.storage import simulate_to as simulate_to
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surrogate.errors import ModelError as ModelError
     from surrogate.errors import TrainingError as TrainingError
-    from surrogate.evaluation import evaluate as evaluate
+    from surrogate.evaluation.evaluate import evaluate as evaluate
     from surrogate.fitting import fit as fit
     from surrogate.model import Surrogate as Surrogate
     from surrogate.model import load as load

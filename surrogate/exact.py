@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.denoise import Denoiser
 from surrogate.model import Surrogate
 
 

@@ -17,17 +17,17 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate import sources
-from surrogate.checkpoints import Checkpoints
-from surrogate.codecs import Codec, ImageCodec, TableCodec, TimeSeriesCodec
-from surrogate.codecs.codec import NONE
-from surrogate.codecs.images import IMAGE
-from surrogate.covariance import Covariance
+from surrogate.diffusion import batches as sources
+from surrogate.diffusion.checkpoints import Checkpoints
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.losses import Loss, emphasis
+from surrogate.diffusion.training import Settings, State, Trainer, seeded
 from surrogate.errors import ModelError, TrainingError, whole_number
-from surrogate.judging import judge, set_apart
-from surrogate.losses import Loss, emphasis
+from surrogate.evaluation.held_out import judge, set_apart
+from surrogate.kinds.codec import NONE
+from surrogate.kinds.codecs import Codec, ImageCodec, TableCodec, TimeSeriesCodec
+from surrogate.kinds.images.codec import IMAGE
 from surrogate.model import Surrogate
-from surrogate.training import Settings, State, Trainer, seeded
 
 FEWEST = 50  # trajectories
 SHORTEST = 1_000  # steps that even few trajectories are worth
@@ -117,7 +117,7 @@ class Run:
         if not isinstance(data, xr.Dataset):
             raise ModelError(
                 f"a run learns from an xarray.Dataset, not {type(data).__name__}; fit takes a "
-                "table of rows, and surrogate.tables.trajectories_from_table one of trajectories"
+                "table of rows, and surrogate.kinds.trajectories.from_table one of trajectories"
             )
         self.data, self.seed = data, seed
         if isinstance(checkpoints, Path):
@@ -307,17 +307,18 @@ def fit(
     array (N, H, W) or (N, H, W, 3)), trained with a preset: "quick", "default" or "best".
 
     `transforms`, of trajectories: variable -> "identity", "log", "logit(LOW, HIGH)"; others are
-    chosen by the data. `types` and `missing`, of rows: see `surrogate.understanding.understand`.
+    chosen by the data. `types` and `missing`, of rows: see
+    `surrogate.kinds.tables.schema.understand`.
     """
     chosen = preset(preset_name, iterations)
     if isinstance(data, pd.DataFrame):
-        from surrogate.understanding import understand
+        from surrogate.kinds.tables.schema import understand
 
         data = understand(data, types, missing).data
     elif types:
         raise ModelError("types are for tables of rows; a dataset says itself what it holds")
     elif isinstance(data, np.ndarray):
-        from surrogate.images import from_array
+        from surrogate.kinds.images.files import from_array
 
         data = from_array(data)
     return Run(data, seed, chosen, transforms=transforms).fit(progress)

@@ -20,17 +20,17 @@ import xarray as xr
 from torch import Tensor, nn
 
 from constraints import Formula
-from surrogate import store
-from surrogate.card import card, curve
-from surrogate.codecs import KINDS, Codec, ImageCodec, TableCodec
-from surrogate.covariance import Covariance
-from surrogate.denoise import Bounded, Denoiser, Preconditioned
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
+from surrogate.diffusion.schedule import VE, karras
+from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError, whole_number
+from surrogate.io import model_folder as store
+from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS
+from surrogate.kinds.codecs import KINDS, Codec, ImageCodec, TableCodec
 from surrogate.networks import ResidualMLP, TemporalMLP, UNet
+from surrogate.reports.card import card, curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
-from surrogate.schedule import VE, karras
-from surrogate.store import CARD, CONFIG, CURVE, WEIGHTS
-from surrogate.training import seeded
 
 BUNDLED = Path(__file__).parent / "pretrained"
 SPREAD = ("values", "vectors")
@@ -157,7 +157,7 @@ class Surrogate:
         """
         made = self.dataset(samples, seed, where, **settings)
         if isinstance(self.codec, TableCodec):
-            from surrogate.understanding import to_frame
+            from surrogate.kinds.tables.schema import to_frame
 
             return to_frame(made)
         return made
@@ -266,7 +266,7 @@ class Surrogate:
 
 def _with_classifier(model: Surrogate, place: Path) -> Surrogate:
     """A model of images that knows the classifier in its folder, if there is one."""
-    from surrogate.classifier import classifier_of  # which is about models itself
+    from surrogate.kinds.images.classifier import classifier_of  # which is about models itself
 
     found = classifier_of(place)
     if found is None:

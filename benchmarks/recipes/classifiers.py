@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surrogate.calibration import UNSURE, Measured
-from surrogate.classifier import Classifier
-from surrogate.images import read_images
-from surrogate.labelled import LEVELS, Pixels, estimates, places_of, words_of
+from surrogate.evaluation.calibration import UNSURE, Measured
+from surrogate.kinds.images.classifier import Classifier
+from surrogate.kinds.images.classifier_data import LEVELS, Pixels, estimates, places_of, words_of
+from surrogate.kinds.images.files import read_images
 from surrogate.model import Surrogate
 
 TEST = "t10k-images-idx3-ubyte.gz"

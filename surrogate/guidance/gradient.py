@@ -16,12 +16,12 @@ import torch
 from torch import Generator, Tensor
 
 from constraints import compile, conjunction
-from surrogate.denoise import Denoiser, expand
+from surrogate.diffusion.denoise import Denoiser, expand
+from surrogate.diffusion.schedule import Schedule, SubVP
 from surrogate.errors import ModelError
 from surrogate.guidance.scenario import Scenario
 from surrogate.sampling import langevin, predictor_corrector
 from surrogate.sampling.steps import Progress
-from surrogate.schedule import Schedule, SubVP
 
 WEIGHTS = ("snr", "linear")
 LAST = 0.01  # noise at which sampling ends, in normalised units: less is lost in rounding

@@ -8,16 +8,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from surrogate.diffusion.schedule import karras
+from surrogate.diffusion.training import seeded
 from surrogate.errors import SamplingError
-from surrogate.guidance.batches import by_particles
 from surrogate.guidance.gradient import guided
 from surrogate.guidance.moments import ITERATIONS, Moments, Walked, log_mean, walked
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.rejection import reject
+from surrogate.guidance.twisted_batches import by_particles
 from surrogate.guidance.universal import universal
 from surrogate.model import MOST
-from surrogate.schedule import karras
-from surrogate.training import seeded
 
 STEPS = 40  # of rejection
 MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for

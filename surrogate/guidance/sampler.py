@@ -15,24 +15,24 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Formula, conjunction, instances_of
-from constraints.contradictions import refuse_impossible
+from constraints.ast.walk import of_instances
+from constraints.compile.followers import stated
 from constraints.errors import FormulaError
-from constraints.followers import stated
-from constraints.rules import from_network
-from constraints.syntax import of_instances
-from surrogate.codecs import ImageCodec
-from surrogate.contents import described
+from constraints.physics.rules import from_network
+from constraints.prove.contradictions import refuse_impossible
+from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError, whole_number
-from surrogate.evaluation import evaluate
-from surrogate.guidance.batches import particles_for
+from surrogate.evaluation.evaluate import evaluate
 from surrogate.guidance.methods import METHODS
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.rejection import Kept, reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import COMMON, OWN, Settings
-from surrogate.labels import label
+from surrogate.guidance.twisted_batches import particles_for
+from surrogate.kinds.codecs import ImageCodec
+from surrogate.kinds.contents import described
+from surrogate.kinds.labels import label
 from surrogate.model import Surrogate
-from surrogate.training import seeded
 
 __all__ = ["Diagnostics", "Settings", "sample"]
 SOFT = 10.0  # hardness where a method needs one

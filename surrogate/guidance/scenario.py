@@ -2,9 +2,9 @@
 
 Points are flat, x (B, D), and y = g(x) (B, L) are the signals they stand for, in the coordinates in
 which a formula is believed: those that the codec calls latent, and the formula is told in them
-(`constraints.warps`). g is affine unless a variable of time is learned as its logarithm; then it is
-linearised about a point. Verdicts are given on finished values: counts rounded, words chosen.
-A formula about several instances has points of several samples, one after the other.
+(`constraints.gaussian.latent`). g is affine unless a variable of time is learned as its logarithm;
+then it is linearised about a point. Verdicts are given on finished values: counts rounded, words
+chosen. A formula about several instances has points of several samples, one after the other.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from constraints import (
     compile,
     instances_of,
 )
-from constraints.belief import Spread, Written
-from constraints.equations import Equations, bounds, split
+from constraints.ast.formulas import FALSE, TRUE
+from constraints.ast.walk import descend
+from constraints.compile.followers import followed
+from constraints.compile.lowered import Atom, Labelled
 from constraints.errors import ImpossibleError
-from constraints.followers import followed
-from constraints.formula import FALSE, TRUE
-from constraints.lowered import Atom, Labelled
-from constraints.rows import linear
-from constraints.syntax import descend
-from constraints.warps import warped
+from constraints.gaussian.belief import Spread, Written
+from constraints.gaussian.equations import Equations, bounds, split
+from constraints.gaussian.latent import warped
+from constraints.gaussian.linear import linear
 from surrogate.model import Surrogate
 
 if TYPE_CHECKING:
-    from surrogate.guidance.beliefs import Belief
+    from surrogate.guidance.posterior import Belief
 
 SMALL = 250_000  # numbers in G, up to which it is multiplied by as it is
 LARGE = 1_000_000  # numbers in equations, above which one level is kept at a time
@@ -157,7 +157,7 @@ class Scenario:
 
     def belief(self, sigma: Tensor, estimates: Tensor) -> Belief:
         """What is known of clean points at a level, about their estimates (B, D)."""
-        from surrogate.guidance.beliefs import Belief  # which is about scenarios
+        from surrogate.guidance.posterior import Belief  # which is about scenarios
 
         if not self.affine:
             return Belief(self, sigma, estimates.mean(0))

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from constraints.chains import log_interval
+from constraints.gaussian.chains import log_interval
 
 TINY = 1e-300
 

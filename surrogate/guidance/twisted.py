@@ -21,9 +21,9 @@ import torch
 from torch import Generator, Tensor
 
 from surrogate.guidance import truncated
-from surrogate.guidance.beliefs import Belief, Pull
-from surrogate.guidance.particles import effective, systematic
+from surrogate.guidance.posterior import Belief, Pull
 from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.smc import effective, systematic
 from surrogate.sampling.steps import walk
 
 RESAMPLE = 0.5  # share of particles that must carry the weight

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from surrogate.denoise import Denoiser, expand
+from surrogate.diffusion.denoise import Denoiser, expand
+from surrogate.diffusion.schedule import Schedule, SubVP, karras
 from surrogate.errors import whole_number
 from surrogate.guidance.gradient import Gradient, Value, settled, slope, soft_value, weighted
 from surrogate.guidance.scenario import Scenario
 from surrogate.model import LEAST, MOST
 from surrogate.sampling.langevin import langevin_step
 from surrogate.sampling.steps import Progress, walk, white
-from surrogate.schedule import Schedule, SubVP, karras
 
 RATE = 0.05  # of the first step of ascent, in normalised units
 

@@ -1,1 +1,1 @@
-"""The parts of a report (`surrogate.report`): facts, trust, words, pictures, markup, sections."""
+"""Reports: one self-contained HTML page about samples (`surrogate.reports.page`)."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from surrogate.evaluation import Evaluation
-from surrogate.reports import pictures
+from surrogate.evaluation.evaluate import Evaluation
+from surrogate.reports import figures as pictures
 from surrogate.reports.facts import Facts
 from surrogate.reports.markup import Html, element, figure, section, table
 from surrogate.reports.scenario import PANELS
-from surrogate.reports.words import moment, several, shortened
+from surrogate.reports.wording import moment, several, shortened
 
 ALONE = "Each panel shows how the values are spread at one time."
 COMPARED = (

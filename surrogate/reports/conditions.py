@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from constraints import Formula, FormulaError, parse
-from constraints import formula as f
-from constraints.terms import Const, Name, Term
-from surrogate.reports.words import number, several
+from constraints.ast import formulas as f
+from constraints.ast.terms import Const, Name, Term
+from surrogate.reports.wording import number, several
 
 SAYS = {
     ">=": "is at least",

@@ -16,17 +16,17 @@ import numpy as np
 import xarray as xr
 
 from constraints import FormulaError
-from constraints.rules import from_network
-from surrogate.contents import EACH, LABELS, Data, described, judged, samples_of
-from surrogate.distances import effective
-from surrogate.drawn import Asked, Part, asked
+from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
-from surrogate.evaluation import Evaluation, evaluate
-from surrogate.pixels import IMAGE, is_images, size_of, spelled
-from surrogate.plots import MOST as DRAWN
-from surrogate.plots import series, thinned, times, weights
-from surrogate.reports.words import several
-from surrogate.sides import Column, Rows, is_table, shared
+from surrogate.evaluation.distances import effective
+from surrogate.evaluation.evaluate import Evaluation, evaluate
+from surrogate.kinds.contents import EACH, LABELS, Data, described, judged, samples_of
+from surrogate.kinds.images.values import IMAGE, is_images, size_of, spelled
+from surrogate.kinds.tables.align import Column, Rows, is_table, shared
+from surrogate.kinds.trajectories.plot import MOST as DRAWN
+from surrogate.kinds.trajectories.plot import series, thinned, times, weights
+from surrogate.kinds.trajectories.requirements import Asked, Part, asked
+from surrogate.reports.wording import several
 
 PICTURES = 256  # images that a page may show
 

@@ -6,12 +6,12 @@ from io import BytesIO
 
 import xarray as xr
 
-from surrogate.pixels import told
-from surrogate.reports import pictures
+from surrogate.kinds.images.plot import contact_sheet
+from surrogate.kinds.images.values import told
+from surrogate.reports import figures as pictures
 from surrogate.reports.comparison import FIGURES
 from surrogate.reports.facts import Facts
 from surrogate.reports.markup import Html, element, figure, section, table
-from surrogate.sheets import contact_sheet
 
 SHOWN = 64
 DISTANCES = (

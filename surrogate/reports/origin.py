@@ -10,7 +10,7 @@ from constraints.explain import percent
 from surrogate.reports.facts import Facts, mapping
 from surrogate.reports.markup import Html, element, section, table
 from surrogate.reports.scenario import PANELS, RULES
-from surrogate.reports.words import duration, number, several, shortened
+from surrogate.reports.wording import duration, number, several, shortened
 
 COST: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("seconds", "time taken", duration),

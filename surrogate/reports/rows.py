@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surrogate.association import affordable, arranged, features
-from surrogate.measured import NEAREST, Evaluation, Privacy
-from surrogate.panels import small_multiples
-from surrogate.plots import AGAINST, COLOURS, short
-from surrogate.reports import pictures
+from surrogate.evaluation.result import NEAREST, Evaluation, Privacy
+from surrogate.kinds.tables.association import affordable, arranged, features
+from surrogate.kinds.tables.plot import small_multiples
+from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
+from surrogate.reports import figures as pictures
 from surrogate.reports.facts import Facts, Table
 from surrogate.reports.markup import Html, element, figure, section, table
-from surrogate.reports.words import several, shortened
+from surrogate.reports.wording import several, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from constraints.explain import percent
-from surrogate.drawn import Mark, Part
-from surrogate.plots import quantiles
-from surrogate.reports import pictures
+from surrogate.kinds.trajectories.plot import quantiles
+from surrogate.kinds.trajectories.requirements import Mark, Part
+from surrogate.reports import figures as pictures
 from surrogate.reports.conditions import condition
 from surrogate.reports.facts import Facts, Rule
 from surrogate.reports.markup import Html, element, figure, section, table
-from surrogate.reports.words import number, requirement, shortened
+from surrogate.reports.wording import number, requirement, shortened
 
 PANELS = 12  # variables that are drawn
 RULES = 40  # that are listed

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from constraints.explain import percent
-from surrogate.evaluation import Evaluation, Histograms, Measured
-from surrogate.measured import NEAREST
+from surrogate.evaluation.evaluate import Evaluation, Histograms, Measured
+from surrogate.evaluation.result import NEAREST
 from surrogate.reports.facts import Facts
-from surrogate.reports.words import give_or_take, moment, odds
+from surrogate.reports.wording import give_or_take, moment, odds
 
 NEAR, FAR = 1.5, 3.0  # times the noise: up to here close, from here far off
 SMALL, LARGE, HUGE = 0.01, 0.1, 0.3  # D beyond its noise that does not matter, does, and ruins
@@ -214,7 +214,7 @@ def _furthest(facts: Facts, far: Histograms) -> str:
 
 def _same(facts: Facts) -> bool:
     """Whether the reference answers the same question, as far as a person stated it."""
-    from surrogate.drawn import asked
+    from surrogate.kinds.trajectories.requirements import asked
 
     other = None if facts.against is None else asked(facts.against)
     if facts.asked is None or other is None:

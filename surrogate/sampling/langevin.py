@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.denoise import Denoiser
 from surrogate.sampling.steps import Progress, white
 
 

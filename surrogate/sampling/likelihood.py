@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.denoise import Denoiser
 from surrogate.errors import ModelError
 from surrogate.sampling.steps import Progress, walk
 

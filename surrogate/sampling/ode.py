@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.denoise import Denoiser
 from surrogate.sampling.steps import Progress, walk
 
 

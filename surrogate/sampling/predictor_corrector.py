@@ -15,11 +15,11 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.denoise import Denoiser
+from surrogate.diffusion.schedule import Schedule
 from surrogate.errors import ModelError
 from surrogate.sampling.langevin import langevin_step
 from surrogate.sampling.steps import Progress, walk, white
-from surrogate.schedule import Schedule
 
 
 @torch.no_grad()

@@ -15,8 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from surrogate.covariance import Covariance
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.denoise import Denoiser
 from surrogate.sampling.steps import Progress, walk, white
 
 

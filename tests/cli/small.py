@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from cli import train
 from cli.main import main
-from surrogate import fitting, sources
+from surrogate import fitting
+from surrogate.diffusion import batches as sources
 from surrogate.errors import ModelError
 
 SHORT = ("--iterations", "12", "--threads", "1")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from surrogate.classifier import Classifier
-from surrogate.codecs import ImageCodec
-from surrogate.images import from_array
+from surrogate.kinds.codecs import ImageCodec
+from surrogate.kinds.images.classifier import Classifier
+from surrogate.kinds.images.files import from_array
 from surrogate.model import Surrogate
 from tests.cli.small import run
 

@@ -17,7 +17,7 @@ from cli import evaluate as command
 from cli.main import main
 from simulators import models, simulate
 from surrogate.errors import TrainingError
-from surrogate.evaluation import evaluate
+from surrogate.evaluation.evaluate import evaluate
 
 SCRIPT = Path(sys.executable).with_name("surrogate")
 

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from surrogate.images import read_images, write_images
+from surrogate.kinds.images.files import read_images, write_images
 from tests.cli.small import run
 
 SHORT = ("--iterations", "3", "--threads", "1")
@@ -234,7 +234,7 @@ def test_sample_as_images_are_by_default(small: Path, model: Path) -> None:
 
 
 def test_a_classifier_is_known_to_rules(digits: Path) -> None:
-    from surrogate.classifier import Classifier
+    from surrogate.kinds.images.classifier import Classifier
 
     Classifier.untrained((1, 8, 8), ("3", "5")).save("guide")
     for name, words in (("class", "guide"), ("kind", "kind=guide")):
@@ -289,7 +289,7 @@ def test_help_is_quick_to_load() -> None:
     import subprocess
     import sys
 
-    code = "import sys, surrogate.images, surrogate.sheets, cli.pictures; "
+    code = "import sys, surrogate.kinds.images.files, surrogate.kinds.images.plot, cli.pictures; "
     code += "print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

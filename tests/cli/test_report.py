@@ -17,9 +17,9 @@ from cli import files
 from cli.main import main
 from constraints import bridge, parse
 from simulators import models, simulate
-from surrogate.evaluation import evaluate
-from surrogate.labels import label
-from surrogate.reports import pictures
+from surrogate.evaluation.evaluate import evaluate
+from surrogate.kinds.labels import label
+from surrogate.reports import figures as pictures
 
 SCRIPT = Path(sys.executable).with_name("surrogate")
 
@@ -221,7 +221,7 @@ def test_plot_draws_tables(name: str) -> None:
 
 
 def test_plot_draws_the_scenario_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    from surrogate import plots
+    from surrogate.kinds.trajectories import plot as plots
 
     seen = []
     draw = plots.fan_chart

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import surrogate as sg
 from cli.main import main
 from simulators import models, simulate
+from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run
-from surrogate.training import Settings
 
 
 @pytest.fixture(autouse=True)

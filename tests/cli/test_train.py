@@ -18,7 +18,8 @@ import pytest
 import xarray as xr
 
 from cli import train
-from surrogate import fitting, store
+from surrogate import fitting
+from surrogate.io import model_folder as store
 from tests.cli.small import SHORT, run, shrink
 
 ROOT = Path(__file__).parents[2]

@@ -19,8 +19,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from constraints import formula as f
-from constraints.terms import (
+from constraints.ast import formulas as f
+from constraints.ast.terms import (
     END,
     NOW,
     Aggregate,

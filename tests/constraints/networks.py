@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from constraints import Formula, Layout, compile
-from constraints.rules import from_network
+from constraints.physics.rules import from_network
 from simulators import ReactionNetwork
 from simulators.dataset import attributes
 from simulators.ensemble import make_engine

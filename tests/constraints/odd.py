@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
-from constraints import formula as f
-from constraints.errors import FormulaError
-from constraints.terms import (
+from constraints.ast import formulas as f
+from constraints.ast.terms import (
     AGGREGATES,
     END,
     NOW,
@@ -25,6 +24,7 @@ from constraints.terms import (
     maximum,
     minimum,
 )
+from constraints.errors import FormulaError
 
 WORDS = ["S", "I", "t", "u", "x²", "Ω", "_a1", "e5", "not_a", "inner", "été", "True", "k"]
 ODD = [

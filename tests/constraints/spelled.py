@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from constraints import formula as f
-from constraints.terms import END, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast import formulas as f
+from constraints.ast.terms import END, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
 
 
 @dataclass

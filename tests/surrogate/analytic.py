@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from surrogate.gaussian import GaussianDenoiser, MixtureDenoiser
+from surrogate.diffusion.gaussian import GaussianDenoiser, MixtureDenoiser
 
 SIGMAS = 4.5  # standard errors that a fixed seed is allowed
 

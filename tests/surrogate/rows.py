@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surrogate import boosting, usefulness
+from surrogate.kinds.tables import boosting
+from surrogate.kinds.tables import train_on_synthetic as usefulness
 
 
 @pytest.fixture

@@ -12,13 +12,14 @@ import torch
 import xarray as xr
 
 from simulators import models, simulate
-from surrogate import fitting, store
-from surrogate.checkpoints import STATE, Checkpoints
+from surrogate import fitting
+from surrogate.diffusion.checkpoints import STATE, Checkpoints
+from surrogate.diffusion.training import Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError
+from surrogate.evaluation.held_out import set_apart
 from surrogate.fitting import Preset, Run
-from surrogate.judging import set_apart
-from surrogate.training import Settings, State, Trainer
-from surrogate.understanding import understand
+from surrogate.io import model_folder as store
+from surrogate.kinds.tables.schema import understand
 from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=12, batch=32, warm_up=2, check_every=5), depth=1)

@@ -14,13 +14,13 @@ import xarray as xr
 import surrogate as sg
 from constraints import parse
 from simulators import models, simulate
-from surrogate import store
+from surrogate.diffusion.batches import Blocks, from_dataset
+from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run, preset
 from surrogate.guidance import sampler
+from surrogate.io import model_folder as store
+from surrogate.kinds.tables.schema import understand
 from surrogate.model import Surrogate
-from surrogate.sources import Blocks, from_dataset
-from surrogate.training import Settings
-from surrogate.understanding import understand
 from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=40, batch=64, warm_up=5, check_every=20), depth=1)

@@ -7,11 +7,11 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate.codecs import TimeSeriesCodec
-from surrogate.covariance import Covariance
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.gaussian import MixtureDenoiser
+from surrogate.diffusion.training import seeded
 from surrogate.exact import Exact
-from surrogate.gaussian import MixtureDenoiser
-from surrogate.training import seeded
+from surrogate.kinds.codecs import TimeSeriesCodec
 
 
 def mixture(channels: int, steps: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -11,16 +11,16 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import LogProbabilistic, parse
-from constraints.rules import bounds
-from surrogate.codecs import TimeSeriesCodec
-from surrogate.covariance import Covariance
-from surrogate.denoise import Denoiser
+from constraints.physics.rules import bounds
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.denoise import Denoiser
+from surrogate.diffusion.gaussian import GaussianDenoiser
+from surrogate.diffusion.schedule import VE, Schedule, SubVP
+from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError
-from surrogate.gaussian import GaussianDenoiser
 from surrogate.guidance.gradient import LAST, Gradient, guided, slope, soft_value
 from surrogate.guidance.scenario import Scenario
-from surrogate.schedule import VE, Schedule, SubVP
-from surrogate.training import seeded
+from surrogate.kinds.codecs import TimeSeriesCodec
 from tests.surrogate.guidance.bed import Exact
 
 MEAN = torch.tensor([0.5, -1.0]).double()

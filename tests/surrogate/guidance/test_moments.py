@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from constraints import parse
-from surrogate.codecs import ImageCodec
-from surrogate.covariance import Covariance
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.gaussian import GaussianDenoiser
+from surrogate.diffusion.schedule import karras
 from surrogate.exact import Exact
-from surrogate.gaussian import GaussianDenoiser
 from surrogate.guidance.moments import Moments, conjugate_gradients, walked
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
+from surrogate.kinds.codecs import ImageCodec
 from surrogate.model import MOST, Surrogate
-from surrogate.schedule import karras
 from tests.surrogate.analytic import SIGMAS, assert_moments, generator
 
 SIDE = 4

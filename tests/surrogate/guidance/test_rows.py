@@ -20,22 +20,22 @@ from torch import Tensor
 
 from constraints import parse
 from constraints.errors import FormulaError, ImpossibleError
-from surrogate.codecs import TableCodec
-from surrogate.codecs.following import Following
-from surrogate.covariance import Covariance
-from surrogate.distances import histogram_distance
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.gaussian import MixtureDenoiser
+from surrogate.diffusion.training import seeded
+from surrogate.evaluation.distances import histogram_distance
 from surrogate.exact import Exact
-from surrogate.gaussian import MixtureDenoiser
 from surrogate.guidance import sampler
-from surrogate.guidance.batches import levels
-from surrogate.guidance.particles import systematic
-from surrogate.guidance.refresh import refresh
+from surrogate.guidance.rejuvenation import refresh
 from surrogate.guidance.sampler import Settings, dataset_of, sample
 from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
+from surrogate.guidance.twisted_batches import levels
+from surrogate.kinds.codecs import TableCodec
+from surrogate.kinds.tables.dependents import Following
+from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate
-from surrogate.training import seeded
-from surrogate.understanding import to_frame, understand
 
 DRAWS = 120_000
 

@@ -8,14 +8,14 @@ import torch
 import xarray as xr
 
 from constraints import parse
-from surrogate.codecs import TimeSeriesCodec
-from surrogate.covariance import Covariance
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.gaussian import GaussianDenoiser
+from surrogate.diffusion.training import seeded
 from surrogate.exact import Exact
-from surrogate.gaussian import GaussianDenoiser
 from surrogate.guidance import scenario as scenarios
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
-from surrogate.training import seeded
+from surrogate.kinds.codecs import TimeSeriesCodec
 from tests.surrogate.guidance.bed import Bed
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal, norm
 
-from constraints.chains import log_interval
+from constraints.gaussian.chains import log_interval
 from surrogate.guidance import truncated
 
 

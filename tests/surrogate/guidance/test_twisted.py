@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from constraints import parse
-from surrogate.distances import histogram_distance
-from surrogate.guidance.batches import levels
-from surrogate.guidance.particles import systematic
-from surrogate.guidance.refresh import refresh
+from surrogate.diffusion.schedule import karras
+from surrogate.diffusion.training import seeded
+from surrogate.evaluation.distances import histogram_distance
+from surrogate.guidance.rejuvenation import refresh
 from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
-from surrogate.schedule import karras
-from surrogate.training import seeded
+from surrogate.guidance.twisted_batches import levels
 from tests.surrogate.guidance.bed import Bed
 
 SHORT = [  # for 11 coordinates

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from constraints import parse
+from surrogate.diffusion.gaussian import GaussianDenoiser
+from surrogate.diffusion.schedule import SubVP
+from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError
-from surrogate.gaussian import GaussianDenoiser
 from surrogate.guidance.gradient import weighted
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import RATE, Universal, stepped, universal, uphill
-from surrogate.schedule import SubVP
-from surrogate.training import seeded
 from tests.surrogate.guidance.test_gradient import Counting, normal
 
 MEAN = torch.tensor([0.5, -1.0]).double()

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from surrogate.covariance import Covariance
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.denoise import Denoiser
+from surrogate.diffusion.schedule import SCHEDULES, karras, schedule
 from surrogate.errors import ModelError
 from surrogate.sampling import (
     Progress,
@@ -19,7 +20,6 @@ from surrogate.sampling import (
     predictor_corrector,
     reverse_sde,
 )
-from surrogate.schedule import SCHEDULES, karras, schedule
 from tests.surrogate.analytic import gaussian, generator
 
 Sampler = Callable[[Denoiser, Tensor, Generator, Progress | None], Tensor]

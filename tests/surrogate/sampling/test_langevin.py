@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from surrogate.gaussian import GaussianDenoiser
+from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.sampling import langevin
 from surrogate.sampling.langevin import langevin_step
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance

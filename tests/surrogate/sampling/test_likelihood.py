@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
+from surrogate.diffusion.gaussian import GaussianDenoiser, MixtureDenoiser
+from surrogate.diffusion.schedule import karras
 from surrogate.errors import ModelError
-from surrogate.gaussian import GaussianDenoiser, MixtureDenoiser
 from surrogate.sampling import log_likelihood
-from surrogate.schedule import karras
 from tests.surrogate.analytic import gaussian, generator, toy
 
 SIGMAS = karras(60, 0.002, 80)

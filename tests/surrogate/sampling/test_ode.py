@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from surrogate.denoise import Denoiser
+from surrogate.diffusion.denoise import Denoiser
+from surrogate.diffusion.schedule import karras
 from surrogate.sampling import dpm_solver, heun
-from surrogate.schedule import karras
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance
 
 Solver = Callable[[Denoiser, Tensor, Tensor], Tensor]

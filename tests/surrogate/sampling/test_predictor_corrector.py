@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from surrogate.diffusion.schedule import SCHEDULES, VE, schedule
 from surrogate.errors import ModelError
 from surrogate.sampling import langevin, predictor_corrector
-from surrogate.schedule import SCHEDULES, VE, schedule
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance
 
 N = 20_000

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surrogate.covariance import Covariance
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.schedule import karras
 from surrogate.errors import ModelError
 from surrogate.sampling import reverse_sde
 from surrogate.sampling.sde import kernel
-from surrogate.schedule import karras
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance
 
 N = 20_000

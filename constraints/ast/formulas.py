@@ -1,0 +1,371 @@
+"""Formulas: comparisons of terms, connectives, quantifiers over steps or pixels, and `until`.
+
+Everything else is sugar over these nodes: `always[a,b](f)` is a `Quantifier` that moves `now`, an
+implication between intervals stays an `Implies` until `nnf` (in `lower`) rewrites it. Formulas are
+immutable and hashable, print as text that parses back to them, and have no truth value of their
+own: `__bool__` raises, so that Python's `and`, `or`, `not` and chained comparisons cannot be
+misread in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from constraints.ast.nodes import Node
+from constraints.ast.terms import (
+    ARITHMETIC,
+    BUILT_IN,
+    END,
+    NOW,
+    PIXEL,
+    Apply,
+    Count,
+    Name,
+    Step,
+    Term,
+    step,
+    term,
+)
+from constraints.errors import FormulaError
+
+RELATIONS = ("<=", "<", ">=", ">", "=", "!=")
+
+
+class Formula(Node):
+    """Something a sample satisfies or not."""
+
+    def __and__(self, other: Formula) -> Formula:
+        return conjunction(self, formula(other))
+
+    def __or__(self, other: Formula) -> Formula:
+        return disjunction(self, formula(other))
+
+    def __invert__(self) -> Formula:
+        return Not(self)
+
+    def __xor__(self, other: Formula) -> Formula:
+        return Xor(self, formula(other))
+
+    def implies(self, other: Formula) -> Formula:
+        return Implies(self, formula(other))
+
+    def iff(self, other: Formula) -> Formula:
+        return Iff(self, formula(other))
+
+    def until(self, other: Formula, first: int = 0, last: int | None = None) -> Formula:
+        """`other` holds at a step in first..last from now, and self at every step before it."""
+        return Until("exists", self, formula(other), first, last)
+
+    def weak_until(self, other: Formula, first: int = 0, last: int | None = None) -> Formula:
+        """Until, or self throughout."""
+        return self.until(other, first, last) | always(self, 0, last)
+
+    def release(self, other: Formula, first: int = 0, last: int | None = None) -> Formula:
+        """`other` holds up to and including the step at which self does."""
+        return Until("forall", self, formula(other), first, last)
+
+    def since(self, other: Formula, first: int = 0, last: int | None = None) -> Formula:
+        """`other` held first..last steps ago, and self at every step after that."""
+        return Until("exists", self, formula(other), first, last, past=True)
+
+    def given(self, k: float | None = None, weight: float | None = None) -> Formula:
+        """The same formula with its own hardness `k` or weight."""
+        return Annotated(self, k, weight)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self.key == other.key
+
+    __hash__ = Node.__hash__
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"the formula ({self}) has no truth value of its own. In place of `and`, `or`, `not` "
+            "write &, |, ~ with parentheses; in place of a < x < b write x.between(a, b) or "
+            "(a < x) & (x < b); to judge data, compile it and evaluate"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Compare(Formula):
+    """A chain of comparisons, `a <= b <= c`: all of its links hold.
+
+    `tolerance`: how far an equality may be off and still count as met; None is exact for integer
+    data and a small share of the range for real data.
+    """
+
+    terms: tuple[Term, ...]
+    relations: tuple[str, ...]
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.terms) != len(self.relations) + 1 or not self.relations:
+            raise FormulaError("a comparison needs one more term than it has relations")
+        for relation in self.relations:
+            if relation not in RELATIONS:
+                raise FormulaError(f"unknown relation {relation!r} (have: {', '.join(RELATIONS)})")
+        if self.tolerance is not None:
+            object.__setattr__(self, "tolerance", term(self.tolerance).number())
+            if self.tolerance < 0:
+                raise FormulaError(f"a tolerance must be >= 0, not {self.tolerance:g}")
+            if self.relations not in {("=",), ("!=",)}:
+                raise FormulaError("a tolerance belongs to a single = or !=")
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Holds(Formula):
+    """A call that is a statement by itself: the class of an image, or a user's function, whose
+    sign decides."""
+
+    call: Term
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Not(Formula):
+    body: Formula
+
+
+def _flat(kind: type[And] | type[Or], parts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+    flat: list[Formula] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, kind) and part.parts else [part])
+    return tuple(flat)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class And(Formula):
+    """All of its parts, flat; of none, true."""
+
+    parts: tuple[Formula, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _flat(And, self.parts))
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Or(Formula):
+    """At least one of its parts, flat; of none, false."""
+
+    parts: tuple[Formula, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _flat(Or, self.parts))
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Implies(Formula):
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Iff(Formula):
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Xor(Formula):
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantifier(Formula):
+    """`body` for all (or some) values of `variable`: the steps first..last, or the pixels of a
+    region; everywhere where neither is given."""
+
+    kind: str
+    variable: str
+    first: Step | None
+    last: Step | None
+    body: Formula
+    region: str | Node | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("forall", "exists"):
+            raise FormulaError(f"unknown quantifier {self.kind!r} (have: forall, exists)")
+        if (self.first is None) != (self.last is None):
+            raise FormulaError(f"{self.kind}: give both ends of the window, or neither")
+        if self.first is not None and self.region not in (None, "#"):
+            raise FormulaError(f"{self.kind}: give a window of steps or a region, not both")
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Until(Formula):
+    """exists: `right` at some u, first..last steps from now, and `left` at every step before u.
+
+    forall is its dual (release): `right` at every such u unless `left` held before it. `past`
+    looks back: "before u" becomes "after u". `last` None: to the end, or back to the start.
+    """
+
+    kind: str
+    left: Formula
+    right: Formula
+    first: int = 0
+    last: int | None = None
+    past: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("forall", "exists"):
+            raise FormulaError(f"unknown quantifier {self.kind!r} (have: forall, exists)")
+        _window("until", self.first, self.last)
+        object.__setattr__(self, "first", int(self.first))
+        object.__setattr__(self, "last", None if self.last is None else int(self.last))
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotated(Formula):
+    """A formula with its own hardness `k` (for its atoms) or weight (of its log-value)."""
+
+    body: Formula
+    k: float | None = None
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("k", "weight"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, term(value).number())
+                if not getattr(self, name) > 0:
+                    raise FormulaError(f"{name} must be positive, not {value:g}")
+        if self.k is None and self.weight is None:
+            raise FormulaError("give k, weight or both")
+        super().__post_init__()
+
+
+TRUE, FALSE = And(()), Or(())
+
+
+def stands_alone(call: Apply) -> bool:
+    """Whether a call can be a statement: it is none of the language's own."""
+    return call.function not in (*BUILT_IN, *ARITHMETIC, PIXEL)
+
+
+def formula(value: Any) -> Formula:
+    if isinstance(value, Formula):
+        return value
+    if isinstance(value, Apply) and stands_alone(value):
+        return Holds(value)
+    shown = f"the term {value}" if isinstance(value, Node) else repr(value)
+    raise FormulaError(f"{shown} stands where a formula is wanted; compare it with something")
+
+
+def conjunction(*parts: Formula) -> Formula:
+    """The flat conjunction; a single part stands for itself."""
+    checked = tuple(formula(part) for part in parts)
+    return checked[0] if len(checked) == 1 else And(checked)
+
+
+def disjunction(*parts: Formula) -> Formula:
+    checked = tuple(formula(part) for part in parts)
+    return checked[0] if len(checked) == 1 else Or(checked)
+
+
+def implies(left: Formula, right: Formula) -> Formula:
+    return Implies(formula(left), formula(right))
+
+
+def iff(left: Formula, right: Formula) -> Formula:
+    return Iff(formula(left), formula(right))
+
+
+def _quantify(
+    kind: str, variable: Step, first: Any, last: Any, region: str | None
+) -> Callable[[Formula], Formula]:
+    if not isinstance(variable, Step) or variable.base in (None, END) or variable.offset:
+        raise FormulaError(f'{kind}(t) wants a variable made with t = time("t"), not {variable!r}')
+    name = str(variable.base)
+    if first is None and last is None:
+        return lambda body: Quantifier(kind, name, None, None, formula(body), region)
+    ends = step(0 if first is None else first), Step(END) if last is None else step(last)
+    return lambda body: Quantifier(kind, name, *ends, formula(body), region)
+
+
+def forall(
+    variable: Step, first: Any = None, last: Any = None, *, region: str | None = None
+) -> Callable[[Formula], Formula]:
+    """`forall(t)(I[t] <= 20)`, `forall(t, 0, 10)(...)`; the window is closed."""
+    return _quantify("forall", variable, first, last, region)
+
+
+def exists(
+    variable: Step, first: Any = None, last: Any = None, *, region: str | None = None
+) -> Callable[[Formula], Formula]:
+    """`exists(u, t, t + 5)(I[u] > 10)`."""
+    return _quantify("exists", variable, first, last, region)
+
+
+def _window(name: str, first: int, last: int | None) -> None:
+    for bound in (first, last):
+        if bound is not None and (isinstance(bound, bool) or not hasattr(bound, "__index__")):
+            raise FormulaError(f"{name}: a window is given in whole steps, not {bound!r}")
+    if first < 0 or (last is not None and last < first):
+        raise FormulaError(
+            f"{name}[{first},{'end' if last is None else last}]: a window runs from a step >= 0 "
+            "up to a later one"
+        )
+
+
+def _ahead(kind: str, body: Formula, first: int, last: int | None) -> Formula:
+    _window("always" if kind == "forall" else "eventually", first, last)
+    far = Step(END) if last is None else Step(NOW, int(last))
+    return Quantifier(kind, NOW, Step(NOW, int(first)), far, formula(body))
+
+
+def _behind(kind: str, body: Formula, first: int, last: int | None) -> Formula:
+    _window("historically" if kind == "forall" else "once", first, last)
+    far = Step(None, 0) if last is None else Step(NOW, -int(last))
+    return Quantifier(kind, NOW, far, Step(NOW, -int(first)), formula(body))
+
+
+def always(body: Formula, first: int = 0, last: int | None = None) -> Formula:
+    """`body` at every step first..last from now."""
+    return _ahead("forall", body, first, last)
+
+
+def eventually(body: Formula, first: int = 0, last: int | None = None) -> Formula:
+    """`body` at some step first..last from now."""
+    return _ahead("exists", body, first, last)
+
+
+def historically(body: Formula, first: int = 0, last: int | None = None) -> Formula:
+    """`body` at every step, first..last steps ago."""
+    return _behind("forall", body, first, last)
+
+
+def once(body: Formula, first: int = 0, last: int | None = None) -> Formula:
+    """`body` at some step, first..last steps ago."""
+    return _behind("exists", body, first, last)
+
+
+def count(body: Formula, first: Any = None, last: Any = None) -> Count:
+    """The number of steps (of first..last) at which `body` holds: `count(I > 10) >= 3`."""
+    if (first is None) != (last is None):
+        raise FormulaError("count: give both ends of the window, or neither")
+    if first is None:
+        return Count(formula(body))
+    return Count(formula(body), step(first), step(last))
+
+
+def one_of(subject: Any, *values: Any) -> Formula:
+    """Membership in a set of numbers or categories."""
+    return disjunction(*(Compare((term(subject), term(value)), ("=",)) for value in values))
+
+
+def names(node: Node) -> set[str]:
+    """The names a formula or term mentions."""
+    own = {node.name} if isinstance(node, Name) else set()
+    return own.union(*(names(child) for child in node.children()))
+
+
+def instances_of(*formulas: Node) -> int:
+    """The greatest instance that formulas speak of: 2 of `alcohol[1] > alcohol[2] + 1`, else 1."""
+    own = (node.instance or 1 for node in formulas if isinstance(node, Name))
+    return max([1, *own, *(instances_of(*node.children()) for node in formulas)])

@@ -1,0 +1,250 @@
+"""Images in formulas: what is one, of which shape, which pixels a variable takes, which classes.
+
+The shape of an image that a function makes is found by calling the function on blank images, so
+that what a function refuses is refused when a formula is compiled.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from constraints.ast.nodes import Node
+from constraints.ast.terms import (
+    ARITHMETIC,
+    NOW,
+    Aggregate,
+    Apply,
+    At,
+    Const,
+    Count,
+    Name,
+    Step,
+    Term,
+)
+from constraints.ast.walk import is_image
+from constraints.compile.comparisons import owned
+from constraints.compile.lowered import Chance, Pixel, Pixels
+from constraints.compile.scope import Scope, values
+from constraints.errors import FormulaError, unknown
+from constraints.evaluate.evaluator import Evaluator
+from constraints.evaluate.frames import Frame
+from constraints.evaluate.semantics import Boolean
+from constraints.evaluate.values import free
+from constraints.layout.image_operators import OPERATORS
+from constraints.layout.signals import Layout
+
+Shape = tuple[int, ...]
+
+
+class Depicting(ABC):
+    """Resolves what a formula says of images."""
+
+    layout: Layout
+
+    @abstractmethod
+    def term(self, node: Term, scope: Scope) -> Term:
+        """A term that is a number."""
+
+    # images
+
+    def image(self, node: Term, scope: Scope) -> Term:
+        """A whole image: a signal, a picture, or what a function or arithmetic makes of them."""
+        if not is_image(node, self.layout):
+            raise FormulaError(f"{node} is not an image{self.remedy(node)}")
+        if isinstance(node, Name):
+            return self.named(node)
+        assert isinstance(node, Apply)
+        if node.function in ARITHMETIC:
+            return Apply(node.function, tuple(self.whole(each, scope) for each in node.arguments))
+        return self.call(node, scope)
+
+    def named(self, node: Name) -> Name:
+        """An image by name."""
+        if self.layout.find(node.name) is not None:
+            return owned(node, self.layout)
+        if node.instance is not None:
+            raise FormulaError(f"{node}: a picture has no instances; write {node.name}")
+        return Name(node.name)
+
+    def whole(self, node: Term, scope: Scope) -> Term:
+        """An argument of a function that takes signals entire."""
+        if is_image(node, self.layout):
+            return self.image(node, scope)
+        if isinstance(node, Name) and self.layout.find(node.name) is not None:
+            return owned(node, self.layout)
+        return self.term(node, scope)
+
+    def call(self, node: Apply, scope: Scope) -> Term:
+        """A function of the layout on its arguments."""
+        function = self.layout.function(node.function)
+        assert function is not None
+        function.check(node.function, len(node.arguments))
+        if function is OPERATORS.get(node.function):
+            self.image(node.arguments[0], scope)  # which refuses what is none
+        if not function.whole:
+            return Apply(node.function, tuple(self.term(each, scope) for each in node.arguments))
+        sizes = [
+            self.shape(self.image(each, scope))
+            for each in node.arguments
+            if is_image(each, self.layout)
+        ]
+        arguments = tuple(
+            self.area(each.name, sizes[0])
+            if sizes and isinstance(each, Name) and self.names_region(each)
+            else self.whole(each, scope)
+            for each in node.arguments
+        )
+        found = Apply(node.function, arguments)
+        if function.returns != "number" and free(found):
+            raise FormulaError(f"{node}: a bound variable cannot be an argument of {node.function}")
+        if function.returns == "number" and self.layout.images and not free(found):
+            self.tried(found, lambda: self.blank.call(found, Frame()))
+        return found
+
+    def makes_many(self, function: str) -> bool:
+        """Whether a function's result is a series or an image, not one number."""
+        known = self.layout.function(function)
+        return known is not None and known.returns != "number"
+
+    def remedy(self, node: Node) -> str:
+        """How to give a picture, where a name that is unknown may be meant as one."""
+        if not self.layout.images or not isinstance(node, Name):
+            return ""
+        if node.name in self.layout.names or node.name in self.layout.parameters:
+            return ""
+        return f"; a picture is given by its name, --picture {node.name}=FILE or `pictures`"
+
+    @cached_property
+    def blank(self) -> Evaluator:
+        """Two samples of nothing: of two, so that a number for each is seen not to be one."""
+        points = torch.zeros(2, self.layout.size)
+        return Evaluator(self.layout, self.layout.split(points), Boolean())
+
+    def shape(self, image: Term) -> Shape:
+        """(C, H, W) of a resolved image."""
+        return tuple(self.tried(image, lambda: self.blank.image(image)).shape[1:])
+
+    def tried(self, node: Term, call: Callable[[], Tensor]) -> Tensor:
+        """What a function makes of blank images, if it can be called on such."""
+        try:
+            return call()
+        except FormulaError as problem:
+            raise FormulaError(f"{node}: {problem}") from None
+        except Exception as problem:  # of a function that a user wrote
+            raise FormulaError(f"{node} fails on a blank image: {problem}") from problem
+
+    # pixels
+
+    def names_region(self, node: Name) -> bool:
+        known = node.name in self.layout.names or node.name in self.layout.pictures
+        return not known and self.layout.is_region(node.name)
+
+    def area(self, region: str | None, shape: Shape) -> Pixels:
+        """The pixels of a region, which must be there, in images of a shape."""
+        if region is not None:
+            self.layout.region(region, (shape[1], shape[2]))
+        return Pixels(region, shape)
+
+    def domain(self, body: Node, variable: str, region: str | None) -> Pixels:
+        """The pixels that a variable takes: those of the images that are read at it."""
+        found: dict[Shape, Term] = {}
+        for image in _read_at(body, variable):
+            found.setdefault(self.shape(image), image)
+        if len(found) > 1:
+            (one, first), (other, second), *_ = found.items()
+            advice = "compare images of one shape"
+            for image, size in ((first, other), (second, one)):
+                if isinstance(image, Name) and image.name in self.layout.pictures:
+                    advice = f"give a {image} of {_by(size)} pixels"
+            raise FormulaError(f"{first} has {_by(one)} pixels, {second} {_by(other)}: {advice}")
+        shapes = [*found, *(signal.shape for signal in self.layout.images)]
+        if not shapes:
+            raise unknown("region", str(region), self.layout.regions)
+        return self.area(region, shapes[0])
+
+    def place(self, when: Step, series: Node, scope: Scope) -> Step:
+        """A variable that is a pixel."""
+        renamed = scope.here.base if when.base == NOW else scope.variables.get(when.base or "")
+        if renamed not in scope.pixels or when.offset:
+            raise FormulaError(
+                f"{series}({when}): a pixel is a variable bound by forall or exists, as in "
+                f"forall p: {series}(p) >= 0, or a row and a column, as in {series}(3, 4)"
+            )
+        return Step(renamed)
+
+    def pixel(self, node: Apply, image: Term, places: tuple[Term, ...], scope: Scope) -> Term:
+        """`image(3, 4)`: a row and a column."""
+        found = self.image(image, scope)
+        shape = self.shape(found)
+        if len(places) != 2:
+            raise FormulaError(f"{node}: a pixel is a row and a column, as in {image}(3, 4)")
+        if shape[0] != 1:
+            raise FormulaError(
+                f"{node}: {image} has {shape[0]} channels; take one, as in red({image})(3, 4), or "
+                f"grey({image})(3, 4)"
+            )
+        row, column = (self.term(each, scope) for each in places)
+        for what, side, place, size in (
+            ("rows", "top", row, shape[1]),
+            ("columns", "left", column, shape[2]),
+        ):
+            for value in values(place, scope, f"{node}: a {what[:-1]}"):
+                if value not in range(size):
+                    raise FormulaError(
+                        f"{node}: there is no {what[:-1]} {value:g}; {what} are 0 to {size - 1}, "
+                        f"from the {side}"
+                    )
+        return Pixel(found, row, column)
+
+    # classes
+
+    def chance(self, node: Apply, scope: Scope) -> Chance:
+        """`class(image, 3)`, `class(image, "trouser")`, `class(image, 10 - i)`."""
+        classifier = self.layout.classifiers[node.function]
+        legal = classifier.classes
+        if len(node.arguments) != 2:
+            example = legal[0] if legal[0].isdigit() else f'"{legal[0]}"'
+            raise FormulaError(
+                f"{node}: {node.function} takes an image and a class, as in "
+                f"{node.function}(image, {example})"
+            )
+        image, label = node.arguments
+        found = self.image(image, scope)
+        self.shape(found)  # which refuses what has none
+        labels = tuple(zip(classifier.numbers, legal, strict=True))
+        if isinstance(label, Name) and label.name in legal:
+            number = Const(classifier.numbers[legal.index(label.name)])
+            return Chance(node.function, found, number, labels)
+        if isinstance(label, Name) and label.name not in self.layout.parameters:
+            raise unknown("class", label.name, legal, f" in {node}")
+        which = self.term(label, scope)
+        for value in values(which, scope, f"{node}: a class"):
+            if value not in classifier.numbers:
+                raise FormulaError(
+                    f"{node}: there is no class {value:g} (have: {_classes(labels)})"
+                )
+        return Chance(node.function, found, which, labels)
+
+
+def _read_at(body: Node, variable: str) -> Iterable[Term]:
+    """The images read at a variable; an aggregate has a `now` of its own."""
+    if isinstance(body, At) and body.step.base == variable:
+        yield body.series
+    for child in body.children():
+        if variable != NOW or not isinstance(child, (Aggregate, Count)):
+            yield from _read_at(child, variable)
+
+
+def _by(shape: Shape) -> str:
+    return "x".join(str(size) for size in shape)
+
+
+def _classes(labels: tuple[tuple[int, str], ...]) -> str:
+    if all(str(number) == label for number, label in labels):
+        return ", ".join(label for _, label in labels)
+    return ", ".join(f"{number} {label}" for number, label in labels)

@@ -1,0 +1,178 @@
+"""Nodes that exist only after a formula has met its layout: what `resolve` and `lower` produce."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
+
+from constraints.ast import formulas as f
+from constraints.ast.terms import Name, Step, Term, add
+
+NUMBERS = "#"  # the domain of a quantifier over plain numbers, not steps
+
+
+class Warp(Protocol):
+    """An increasing map from a latent z to the value Q(z) of a column, possibly a staircase."""
+
+    @property
+    def low(self) -> float:
+        """The least latent; below it Q does not change."""
+        ...
+
+    @property
+    def high(self) -> float: ...
+    @property
+    def span(self) -> float:
+        """How far latents lie apart."""
+        ...
+
+    def inverse(self, z: Tensor, /) -> Tensor:
+        """Q(z), any shape, differentiable almost everywhere: a staircase may be smoothed."""
+        ...
+
+    def interval(
+        self, low: float, high: float, open_low: bool, open_high: bool, /
+    ) -> tuple[float, float]:
+        """The latents with low <= Q(z) <= high (an open end: <), closed; reversed if none."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Option(Term):
+    """The weight of one category of a signal, which has these words."""
+
+    signal: Name
+    index: int
+    words: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Warped(Term):
+    """The value of a column whose latents the data hold."""
+
+    signal: Name
+    warp: Warp = field(compare=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pixels(Term):
+    """The pixels of images of a shape (C, H, W): those in a region, or all.
+
+    The domain of a quantifier or an aggregate; handed to a function, the region's mask.
+    """
+
+    region: str | None
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pixel(Term):
+    """One pixel of an image of one channel, at a row and a column that are whole numbers."""
+
+    image: Term
+    row: Term
+    column: Term
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chance(Term):
+    """The probability that a classifier gives an image to be of a class, by its number.
+
+    `labels`: what the numbers stand for, to be shown.
+    """
+
+    classifier: str
+    image: Term
+    label: Term
+    labels: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labelled(f.Formula):
+    """That an image is of a class (or, if not `positive`, of another): the likeliest one."""
+
+    chance: Chance
+    positive: bool = True
+    k: float | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moving(f.Formula):
+    """A resolved `Until`: relative to `here`, with the name of the step it binds."""
+
+    kind: str
+    left: f.Formula
+    right: f.Formula
+    first: int
+    last: int | None
+    past: bool
+    here: Step
+    variable: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Atom(f.Formula):
+    """low <= Σ coefficient·term <= high.
+
+    `slack`: how far outside a verdict still counts as met. `open_low`, `open_high`: the bound
+    itself does not count. `integer`: the sum is a whole number for data that keep to their kind.
+    """
+
+    coefficients: tuple[float, ...]
+    terms: tuple[Term, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    slack: float = 0.0
+    integer: bool = False
+    k: float | None = None
+
+    @property
+    def equality(self) -> bool:
+        return self.low == self.high
+
+    @property
+    def category(self) -> Name | None:
+        """The signal, if the atom says that it is one (or none) of the words that are weighed."""
+        first = self.terms[0]
+        if not isinstance(first, Option) or set(self.coefficients) != {1.0} or self.slack:
+            return None
+        if (self.low, self.high) not in ((0.5, math.inf), (-math.inf, 0.5)):
+            return None
+        same = (isinstance(t, Option) and t.signal.key == first.signal.key for t in self.terms)
+        return first.signal if all(same) else None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a category is one of the words, not none of them."""
+        return self.low == 0.5
+
+    def readable(self) -> str:
+        """As a person would write it."""
+        if self.category is not None:
+            return _words(self)
+        pairs = zip(self.coefficients, self.terms, strict=True)
+        total = str(add(*(_times(c, t) for c, t in pairs)))
+        if self.equality:
+            return f"{total} = {self.low:g}"
+        left = "" if self.low == -math.inf else f"{self.low:g} {'<' if self.open_low else '<='} "
+        right = "" if self.high == math.inf else f" {'<' if self.open_high else '<='} {self.high:g}"
+        return left + total + right
+
+
+def _times(coefficient: float, term: Term) -> Term:
+    if coefficient == 1:
+        return term
+    return -term if coefficient == -1 else coefficient * term
+
+
+def _words(atom: Atom) -> str:
+    options = [term for term in atom.terms if isinstance(term, Option)]
+    words = [str(Name(option.words[option.index], quoted=True)) for option in options]
+    if len(words) == 1:
+        return f"{atom.category} {'=' if atom.chooses else '!='} {words[0]}"
+    return f"{atom.category} {'in' if atom.chooses else 'not in'} {{{', '.join(words)}}}"

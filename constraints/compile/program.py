@@ -1,0 +1,157 @@
+"""Formulas compiled against a layout, ready to be evaluated on batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from constraints.ast.formulas import Formula, names
+from constraints.ast.terms import NOW
+from constraints.ast.walk import descend
+from constraints.compile.lower import lower
+from constraints.compile.lowered import Atom
+from constraints.compile.resolve import resolve
+from constraints.errors import DataError, FormulaError
+from constraints.evaluate.evaluator import Evaluator
+from constraints.evaluate.frames import Frame, Index
+from constraints.evaluate.semantics import Boolean, LogLTN, LogProbabilistic, Robustness, Semantics
+from constraints.gaussian.belief import Belief, BeliefEvaluator, Spread
+from constraints.language.parser import parse
+from constraints.layout.signals import Layout
+
+DEFAULT = LogProbabilistic()
+
+
+class Program:
+    """A formula for one layout. Call it on signals, or on flat samples (B, D)."""
+
+    def __init__(
+        self, formula: Formula, layout: Layout, end: str | None = None, *, trace: bool = False
+    ) -> None:
+        self.formula = formula
+        self.layout = layout
+        self.end = end
+        self.trace_only = trace
+        self._traces: dict[str, Formula] = {}
+        self._rows: dict[object, Tensor] = {}
+        if trace:
+            self.lowered = self.traced(end or "clip")
+        else:
+            self.lowered = lower(resolve(formula, layout, end), layout)
+        self.needed = self.used(self.lowered)
+
+    def __repr__(self) -> str:
+        return f"<Program {self.formula}>"
+
+    def __call__(self, data: Mapping[str, Any] | Tensor, semantics: Semantics = DEFAULT) -> Tensor:
+        """The value for each sample: (B,)."""
+        self.at_start()
+        meant(semantics)
+        batch, tensors = self.read(data)
+        value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
+        return self.sound(value if len(value) == batch else value.expand(batch))
+
+    def verdict(self, data: Mapping[str, Any] | Tensor) -> Tensor:
+        """Whether each sample satisfies the formula: (B,) of bool."""
+        return self(data, Boolean())
+
+    def robustness(self, data: Mapping[str, Any] | Tensor) -> Tensor:
+        """The margin by which each sample does: (B,)."""
+        return self(data, Robustness())
+
+    def trace(
+        self,
+        data: Mapping[str, Any] | Tensor,
+        semantics: Semantics = DEFAULT,
+        end: str = "clip",
+    ) -> Tensor:
+        """The value at every step taken as `now`: (B, T)."""
+        meant(semantics)
+        lowered = self.traced(end)
+        batch, tensors = self.read(data, self.used(lowered))
+        steps = self.layout.steps
+        frame = Frame((steps,), {NOW: Index(0, (0,))})
+        value = Evaluator(self.layout, tensors, semantics, end).formula(lowered, frame)
+        return self.sound(value.expand(batch, steps))
+
+    def traced(self, end: str) -> Formula:
+        """The lowered formula at a step called `now`."""
+        if end not in self._traces:
+            found = resolve(self.formula, self.layout, end, trace=True)
+            self._traces[end] = lower(found, self.layout)
+        return self._traces[end]
+
+    def belief(
+        self,
+        mean: Tensor,
+        covariance: Tensor | Spread,
+        semantics: LogProbabilistic | LogLTN = DEFAULT,
+    ) -> Tensor:
+        """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
+        self.at_start()
+        at = Belief.of(mean, covariance, self.layout)
+        found = BeliefEvaluator(at, semantics, self.end, self._rows, self.needed)
+        return self.sound(found.formula(self.lowered, Frame()).expand(len(mean)))
+
+    def at_start(self) -> None:
+        if self.trace_only:
+            raise FormulaError(
+                f"{self.formula} was compiled for traces; ask for program.trace(...)"
+            )
+
+    def tolerances(self) -> dict[str, float]:
+        """The equalities whose verdict has the default tolerance of real data, and that."""
+        atoms = (node for node in descend(self.lowered) if isinstance(node, Atom))
+        return {atom.readable(): atom.slack for atom in atoms if atom.slack}
+
+    def used(self, lowered: Formula) -> set[str]:
+        """The signals that a lowered formula reads; one, for the batch's size, if it reads none."""
+        return (names(lowered) & set(self.layout.names)) or {self.layout.names[0]}
+
+    def read(
+        self, data: Mapping[str, Any] | Tensor, needed: set[str] | None = None
+    ) -> tuple[int, dict[str, Tensor]]:
+        """The batch size and the signals the formula needs, checked."""
+        if not isinstance(data, Mapping) and hasattr(data, "__array__"):
+            data = torch.as_tensor(data)
+        signals = self.layout.split(data) if isinstance(data, Tensor) else data
+        tensors = self.layout.check(signals, needed or self.needed)
+        return len(next(iter(tensors.values()))), tensors
+
+    def sound(self, value: Tensor) -> Tensor:
+        """The value, if it is a number for every sample."""
+        if value.dtype == torch.bool or not math.isnan(value.detach().sum().item()):
+            return value
+        wrong = torch.isnan(value).reshape(len(value), -1).any(1)
+        if not bool(wrong.any()):  # inf - inf in the sum
+            return value
+        raise DataError(
+            f"{self.formula} is not a number for {int(wrong.sum())} of {len(value)} samples: it "
+            "divides 0 by 0, or takes the log or root of a negative number"
+        )
+
+
+def meant(semantics: Semantics) -> None:
+    if isinstance(semantics, type) or not hasattr(semantics, "atom"):
+        raise FormulaError(f"{semantics!r} is not a semantics; write one such as Robustness()")
+
+
+def compile(
+    formula: Formula | str, layout: Layout, end: str | None = None, *, trace: bool = False
+) -> Program:
+    """The formula against a layout: names, times and windows are checked here, once.
+
+    `end`: what to do where it reaches outside the grid. None is an error; "clip": quantifiers
+    range over the steps that exist; "weak" ("strong"): what lies outside counts as met (not met).
+    `trace`: for `Program.trace` only, which a bare `I <= 20` has and a value at the start has not.
+    """
+    found = parse(formula) if isinstance(formula, str) else formula
+    if not isinstance(found, Formula):
+        raise FormulaError(f"{formula!r} is neither a formula nor the text of one")
+    if not isinstance(layout, Layout):
+        raise FormulaError(f"a formula is compiled against a Layout, not {layout!r}")
+    return Program(found, layout, end, trace=trace)

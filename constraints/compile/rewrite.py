@@ -1,0 +1,65 @@
+"""Lowered formulas said otherwise: what is said of some signals, said of what they come from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from dataclasses import fields, replace
+from typing import Any
+
+from constraints.ast import formulas as f
+from constraints.ast.nodes import Node
+from constraints.ast.terms import Term
+from constraints.compile.lowered import Atom
+from constraints.compile.program import Program
+from constraints.compile.simplify import all_of, any_of, quantified
+from constraints.layout.signals import Layout
+
+
+class Rewriting(ABC):
+    """A walk through a lowered formula that puts another atom, or another term, for some."""
+
+    @abstractmethod
+    def atom(self, atom: Atom) -> f.Formula:
+        """What stands for an atom; `inside(atom)` where only its terms are others."""
+
+    @abstractmethod
+    def term(self, node: Node) -> Term | None:
+        """What stands for a node, if it is not the node itself."""
+
+    def formula(self, node: f.Formula) -> f.Formula:
+        match node:
+            case Atom():
+                return self.atom(node)
+            case f.And(parts):
+                return all_of(self.formula(part) for part in parts)
+            case f.Or(parts):
+                return any_of(self.formula(part) for part in parts)
+            case f.Quantifier(kind, variable, first, last, body, region):
+                return quantified(kind, variable, first, last, self.formula(body), region)
+        found: f.Formula = self.inside(node)
+        return found
+
+    def inside(self, node: Any) -> Any:
+        """The node with everything below it rewritten."""
+        if isinstance(node, tuple):
+            return tuple(self.inside(item) for item in node)
+        if not isinstance(node, Node):
+            return node
+        other = self.term(node)
+        if other is not None:
+            return other
+        below = {each.name: getattr(node, each.name) for each in fields(node)}
+        return replace(node, **{name: self._below(value) for name, value in below.items()})
+
+    def _below(self, value: Any) -> Any:
+        return self.formula(value) if isinstance(value, f.Formula) else self.inside(value)
+
+
+def rewritten(program: Program, rewriting: Rewriting, layout: Layout) -> Program:
+    """The program of the rewritten formula, for this layout."""
+    made = copy(program)
+    made.layout, made.lowered = layout, rewriting.formula(program.lowered)
+    made.needed = made.used(made.lowered)
+    made._rows, made._traces = {}, {}
+    return made

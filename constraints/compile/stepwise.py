@@ -1,0 +1,85 @@
+"""Formulas about single steps: conjunctions whose parts each look at one state at a time.
+
+Such a formula is a predicate on the state for each step, which is what an exact solver of a Markov
+process can condition on: S(0) = 95 and (forall t: I(t) <= 20) and (S(25) = 30 or S(25) = 40).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import torch
+from torch import Tensor
+
+from constraints.ast import formulas as f
+from constraints.ast.nodes import Node
+from constraints.ast.terms import Aggregate, Apply, At, Count, Name, Step
+from constraints.ast.walk import descend
+from constraints.compile.lowered import Atom
+from constraints.compile.program import Program
+
+Predicate = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to verdicts (n,)
+
+
+def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
+    """The predicates of each step that has any; None if a part looks at several steps at once."""
+    whole = program.lowered
+    found: dict[int, list[Predicate]] = {}
+    for part in whole.parts if isinstance(whole, f.And) else (whole,):
+        steps = _steps(part)
+        if steps is None:
+            return None
+        for step in steps:
+            found.setdefault(step, []).append(_predicate(program, part))
+    return found
+
+
+def _predicate(program: Program, part: f.Formula) -> Predicate:
+    """A part that looks at one state: what it says of a series that never changes."""
+    own = copy(program)
+    own.lowered, own._rows = part, {}
+    own.needed = own.used(part)
+
+    def holds(values: dict[str, Tensor]) -> Tensor:
+        steps = program.layout.steps
+        series = {
+            name: torch.as_tensor(values[name])[:, None].expand(-1, steps) for name in own.needed
+        }
+        return own.verdict(series)
+
+    return holds
+
+
+def _steps(part: f.Formula) -> list[int] | None:
+    """The steps at which a part looks, each by itself; None if it looks at several together."""
+    if isinstance(part, f.Quantifier) and part.kind == "forall":
+        first, last = part.first, part.last
+        if part.region is not None or first is None or last is None:
+            return None
+        if first.base is not None or last.base is not None:
+            return None
+        if _reads(part.body) != {(part.variable, 0)}:
+            return None
+        return list(range(first.offset, last.offset + 1))
+    reads = _reads(part)
+    if reads is None or len(reads) != 1:
+        return None
+    base, offset = next(iter(reads))
+    return None if base is not None else [offset]
+
+
+def _reads(node: Node) -> set[tuple[str | None, int]] | None:
+    """Where series are read, as (variable, offset); None for what is no plain reading."""
+    found: set[tuple[str | None, int]] = set()
+    for each in descend(node):
+        match each:
+            case Aggregate() | Count() | f.Quantifier() | f.Until():
+                return None
+            case At(Name(), Step(base, offset, None)):
+                found.add((base, offset))
+            case At() | Apply("delta" | "cumsum"):
+                return None
+            case Atom(terms=terms) if any(isinstance(term, Step) for term in terms):
+                return None  # it speaks of the step's number
+    return found

@@ -1,0 +1,95 @@
+"""Where bound variables stand: frames of axes, and steps as indices into them.
+
+Inside quantifiers a value is a tensor (B, n_1, ..., n_m) with one axis for each variable that is
+laid out; an axis the value does not depend on has size 1. A step is an `Index`: an offset plus the
+coordinates of some axes. Reading a series at an index is a view: a slice for one axis, an unfolded
+window for two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from constraints.ast.terms import Step
+from constraints.compile.lowered import Pixels
+
+
+@dataclass(frozen=True)
+class Index:
+    """offset + the coordinates of `axes` (in increasing order)."""
+
+    offset: int
+    axes: tuple[int, ...] = ()
+
+    def plus(self, offset: int) -> Index:
+        return Index(self.offset + offset, self.axes)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The axes' sizes, the steps of the variables, and the pixels of those that are pixels."""
+
+    sizes: tuple[int, ...] = ()
+    variables: Mapping[str, Index] = field(default_factory=dict)
+    pixels: Mapping[str, Pixels] = field(default_factory=dict)
+
+    def index(self, step: Step) -> Index:
+        if step.base is None:
+            return Index(step.offset)
+        return self.variables[step.base].plus(step.offset)
+
+    def last(self, index: Index) -> int:
+        """The greatest step the index takes."""
+        return index.offset + sum(self.sizes[axis] - 1 for axis in index.axes)
+
+    def extended(self, variable: str, index: Index, size: int) -> Frame:
+        """With one more axis, and `variable` at `index` (which may use it)."""
+        return Frame((*self.sizes, size), {**self.variables, variable: index}, self.pixels)
+
+    def over(self, variable: str, domain: Pixels, size: int) -> Frame:
+        """With one more axis, along which `variable` takes the `size` pixels of a domain."""
+        inner = self.extended(variable, Index(0, (len(self.sizes),)), size)
+        return Frame(inner.sizes, inner.variables, {**self.pixels, variable: domain})
+
+    def alone(self, variable: str, first: int, size: int) -> Frame:
+        """Only `variable`, running from `first`, and the variables that stand still."""
+        still = {name: index for name, index in self.variables.items() if not index.axes}
+        return Frame((size,), {**still, variable: Index(first, (0,))})
+
+    def place(self, x: Tensor, index: Index) -> Tensor:
+        """x (B, n) read at the index: (B, *sizes), 1 on axes it does not use.
+
+        Outside 0..n-1 the nearest entry stands in; see `inside`.
+        """
+        sizes = [self.sizes[axis] for axis in index.axes]
+        start, stop = index.offset, self.last(index) + 1
+        if start >= 0 and stop <= x.shape[1]:
+            part = x[:, start:stop]
+        else:
+            part = x[:, torch.arange(start, stop, device=x.device).clamp(0, x.shape[1] - 1)]
+        for i in range(1, len(sizes)):
+            part = part.unfold(-1, 1 + sum(size - 1 for size in sizes[i:]), 1)
+        if not sizes:
+            part = part[:, 0]
+        if len(index.axes) == len(self.sizes):
+            return part
+        view: list[slice | None] = [slice(None)]
+        view += [slice(None) if axis in index.axes else None for axis in range(len(self.sizes))]
+        return part[tuple(view)]
+
+    def numbers(self, index: Index, like: Tensor) -> Tensor:
+        """The steps themselves: (1, *sizes), 1 on axes the index does not use."""
+        count = self.last(index) + 1 - index.offset
+        steps = torch.arange(count, dtype=like.dtype, device=like.device)[None]
+        return self.place(steps, Index(0, index.axes)) + index.offset
+
+    def inside(self, index: Index, steps: int, like: Tensor) -> Tensor | None:
+        """Which places lie on the grid, or None if all do."""
+        if index.offset >= 0 and self.last(index) < steps:
+            return None
+        at = self.numbers(index, like)
+        return (at >= 0) & (at < steps)

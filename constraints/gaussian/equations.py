@@ -1,0 +1,147 @@
+"""Linear equations among the parts of a conjunction: a·y = b for flat samples y (B, D).
+
+A `forall` over equations is one for each step or pixel. A sampler can condition a Gaussian on them
+exactly, and needs the rest of the formula apart. A whole number equals b on [b - 1/2, b + 1/2]
+before it is rounded, a real one within the tolerance of its verdict, x = b +- e.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from constraints.ast import formulas as f
+from constraints.compile.lowered import Atom, Pixels
+from constraints.compile.program import Program
+from constraints.errors import ImpossibleError
+from constraints.evaluate.frames import Frame
+from constraints.evaluate.image_values import over_pixels
+from constraints.evaluate.semantics import LEAST
+from constraints.gaussian.linear import affine, linear
+from constraints.layout.signals import Layout
+
+NARROW = 0.1  # an interval of so much of the data's span is an equation too
+MOST_STEPS = 200  # at which `forall` is so many equations
+MOST_PIXELS = 4_096
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Equations:
+    """low <= rows·y <= high: rows (k, D), low and high (k,), float64."""
+
+    rows: Tensor
+    low: Tensor
+    high: Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def split(program: Program) -> tuple[Equations, Program | None]:
+    """The equations that a formula demands, and what it demands besides (None: nothing)."""
+    whole = program.lowered
+    parts = whole.parts if isinstance(whole, f.And) else (whole,)
+    framed = {i: _framed(part, program) for i, part in enumerate(parts)}
+    equations = [found for found in framed.values() if found is not None]
+    others = [part for i, part in enumerate(parts) if framed[i] is None]
+    rest = None
+    if others:
+        rest = copy(program)
+        rest.lowered = others[0] if len(others) == 1 else f.And(tuple(others))
+        rest._rows = {}
+        rest.needed = rest.used(rest.lowered)
+    return _as_numbers(program, equations), rest
+
+
+def bounds(program: Program) -> Equations:
+    """The linear inequalities among the parts of a conjunction; ends may be infinite."""
+    whole = program.lowered
+    parts = whole.parts if isinstance(whole, f.And) else (whole,)
+    found = [
+        (part, Frame())
+        for part in parts
+        if isinstance(part, Atom)
+        and part.k is None
+        and all(linear(term, program.layout) for term in part.terms)
+    ]
+    return _as_numbers(program, found)
+
+
+def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:
+    """An equation and the steps or pixels at which it is to hold; None if the part is none."""
+    frame: Frame | None = Frame()
+    if isinstance(part, f.Quantifier):
+        pixels, frame, part = isinstance(part.region, Pixels), _laid_out(part, program), part.body
+        if isinstance(part, Atom) and not part.equality and not pixels:  # `chains` follow a band
+            return None
+    if frame is not None and isinstance(part, Atom) and _is_equation(part, program.layout):
+        return part, frame
+    return None
+
+
+def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
+    """The steps or pixels of a `forall` as an axis; None if there is no such, or too many."""
+    if part.kind != "forall":
+        return None
+    if isinstance(part.region, Pixels):
+        frame = over_pixels(Frame(), part.variable, part.region, program.layout)
+        return frame if frame.sizes[0] <= MOST_PIXELS else None
+    first, last = part.first, part.last
+    if part.region is not None or program.end is not None or first is None or last is None:
+        return None
+    count = min(last.offset, program.layout.steps - 1) - first.offset + 1
+    if first.base or last.base or not 0 < count <= MOST_STEPS:
+        return None
+    return Frame().alone(part.variable, first.offset, count)
+
+
+def _is_equation(atom: Atom, layout: Layout) -> bool:
+    if atom.k is not None:  # which is soft
+        return False
+    spans = [layout.find(name) for name in f.names(atom)]
+    widest = max((signal.span or 0.0 for signal in spans if signal is not None), default=0.0)
+    narrow = atom.equality or atom.high - atom.low <= NARROW * widest
+    return narrow and all(linear(term, layout) for term in atom.terms)
+
+
+def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equations:
+    layout = program.layout
+    like = torch.zeros(1, layout.size, dtype=torch.float64)
+    rows, low, high = [like[:0]], [like[:0, 0]], [like[:0, 0]]
+    for atom, frame in equations:
+        found, constants = affine(atom, frame, layout, program.end, like)
+        half = 0.5 if atom.integer else max(atom.slack, LEAST if atom.equality else 0.0)
+        rows.append(found)
+        low.append(atom.low - constants - half)
+        high.append(atom.high - constants + half)
+        nothing = found.abs().amax(1) <= ROUNDING
+        if bool((nothing & ((low[-1] > 0) | (high[-1] < 0))).any()):
+            raise ImpossibleError(f"no data can satisfy {atom.readable()}: it reads nothing there")
+    return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
+
+
+def _distinct(found: Equations) -> Equations:
+    """Without rows that say nothing, and those that say again what another does: a multiple."""
+    size = found.rows.norm(dim=1)
+    # a weighted sum of each row of length one, which no two different rows share but for rounding
+    weights = torch.randn(found.rows.shape[1], generator=torch.Generator().manual_seed(0))
+    marks = found.rows @ weights.to(found.rows) / size
+    scale = torch.where(marks < 0, -size, size)
+    ends = torch.stack([found.low, found.high], 1) / scale[:, None]
+    ends = ends.sort(1).values  # a negative multiple turns them round
+    levels, nothing = marks.abs().tolist(), (size <= ROUNDING).tolist()
+    kept: list[int] = []
+    for i in marks.abs().argsort(stable=True).tolist():
+        if nothing[i]:
+            continue
+        if kept and levels[i] - levels[kept[-1]] <= ROUNDING:
+            gap = found.rows[i] / scale[i] - found.rows[kept[-1]] / scale[kept[-1]]
+            if max(gap.abs().max(), (ends[i] - ends[kept[-1]]).abs().max()) <= ROUNDING:
+                continue
+        kept.append(i)
+    kept.sort()
+    return Equations(found.rows[kept], found.low[kept], found.high[kept])

@@ -1,0 +1,115 @@
+"""Formulas in latent coordinates: what they say of y = Q(z), said of z.
+
+A table's column may be learned through an increasing map Q, possibly a staircase, so that its
+latents z are nearly normal. An interval of y is then an interval of z, exactly; what combines
+several columns reads each of them through its map, and is no longer linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from constraints.ast import formulas as f
+from constraints.ast.nodes import Node
+from constraints.ast.terms import Name, Term
+from constraints.compile.lowered import Atom, Warped
+from constraints.compile.lowered import Warp as Warp
+from constraints.compile.program import Program
+from constraints.compile.rewrite import Rewriting, rewritten
+from constraints.errors import FormulaError, unknown
+from constraints.evaluate.semantics import whole_bounds
+from constraints.layout.signals import Layout
+
+LEAST = 1e-6  # of the value: half the width of an equality without tolerance
+
+
+def warped(program: Program, warps: Mapping[str, Warp], *, soft: bool = False) -> Program:
+    """The same statement about latents, which the columns named in `warps` then hold.
+
+    An atom about one column becomes an interval of its latents, unless it has a hardness k of its
+    own or all of them are to be `soft`: a margin is one in data units.
+    """
+    layout = _latent(program.layout, warps)
+    return rewritten(program, _Warping(warps, program.layout, soft), layout)
+
+
+def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
+    """The layout of the latents."""
+    for name in warps:
+        signal = layout.find(name)
+        if signal is None:
+            raise unknown("column", name, layout.names)
+        if signal.kind != "column":
+            raise FormulaError(f"{name} is a {signal.kind}; only columns have latents")
+    signals = tuple(
+        replace(
+            signal,
+            integer=False,
+            low=warps[signal.name].low,
+            high=warps[signal.name].high,
+            span=warps[signal.name].span,
+        )
+        if signal.name in warps
+        else signal
+        for signal in layout.signals
+    )
+    return replace(layout, signals=signals)
+
+
+class _Warping(Rewriting):
+    def __init__(self, warps: Mapping[str, Warp], layout: Layout, soft: bool) -> None:
+        self.warps = warps
+        self.layout = layout
+        self.soft = soft
+
+    def term(self, node: Node) -> Term | None:
+        if isinstance(node, Name) and node.name in self.warps:
+            return Warped(node, self.warps[node.name])
+        return None
+
+    def atom(self, atom: Atom) -> f.Formula:
+        term = atom.terms[0]
+        single = len(atom.terms) == 1 and isinstance(term, Name) and term.name in self.warps
+        if not single or self.soft or atom.k is not None:
+            through: Atom = self.inside(atom)
+            return through
+        assert isinstance(term, Name)
+        found = _interval(atom, term, self.warps[term.name])
+        signal = self.layout.find(term.name)
+        lacking = signal is not None and signal.optional
+        return Atom((1.0,), (term,)) if found == f.TRUE and lacking else found
+
+
+def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
+    """An atom about one column as an interval of its latents, or true, or false."""
+    low, high, *ends = admitted(atom)
+    first, last = warp.interval(low, high, *ends) if low <= high else (math.inf, -math.inf)
+    if low == high and first == last:  # where the map is no staircase
+        room = LEAST * max(1.0, abs(low))
+        first, last = warp.interval(low - room, high + room, *ends)
+    if first >= last:
+        return f.FALSE
+    # beyond its ends the map does not change
+    first = -math.inf if first <= warp.low else first
+    last = math.inf if last >= warp.high else last
+    if math.isinf(first) and math.isinf(last):
+        return f.TRUE
+    return Atom((1.0,), (signal,), first, last)
+
+
+def admitted(atom: Atom) -> tuple[float, float, bool, bool]:
+    """The values of its column that an atom admits: low, high, and which of these it does not."""
+    low, high = atom.low - atom.slack, atom.high + atom.slack
+    open_low, open_high = atom.open_low, atom.open_high
+    if atom.integer:
+        (low, high), open_low, open_high = whole_bounds(atom), False, False
+    (coefficient,) = atom.coefficients
+    low, high = low / coefficient, high / coefficient
+    if coefficient < 0:
+        low, high, open_low, open_high = high, low, open_high, open_low
+    if atom.integer:  # 2 x >= 3 is x >= 2
+        low = low if math.isinf(low) else math.ceil(low)
+        high = high if math.isinf(high) else math.floor(high)
+    return low, high, open_low, open_high

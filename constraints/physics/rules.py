@@ -1,0 +1,180 @@
+"""Consistency rules: what every trajectory of a process obeys, as formulas.
+
+A process has counts x >= 0, and reaction j adds ν_j to x at a rate a_j(x). So, for every step t:
+
+S(t) >= 0                        a count
+w·x(t) = w·x(0)                  w·ν_j = 0 for every j: `S(t) + I(t) + R(t) = 100`
+S(t) <= S(t - 1)                 no ν_j raises S
+I(t - 1) = 0 implies I(t) = 0    a_j = 0 at I = 0 for every j that raises I
+
+`from_network` derives them from the description that a dataset carries. What it cannot prove from
+there it leaves out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from constraints.ast.formulas import Compare, Formula, Implies, Quantifier, conjunction
+from constraints.ast.terms import END, Apply, At, Const, Name, Step, Term, add, negative, term
+from constraints.errors import FormulaError, unknown
+from constraints.language.printer import number
+from constraints.physics.description import Process, read
+
+_T = "t"
+_DIRECTIONS = {"increasing": ">=", "decreasing": "<="}
+
+
+# --- rules by name --------------------------------------------------------------------------------
+
+
+def non_negative(*names: str) -> Formula:
+    """forall t: S(t) >= 0, for each name."""
+    if not names:
+        raise FormulaError('name at least one series, as in non_negative("S", "I")')
+    return conjunction(*(bounds(name, 0) for name in names))
+
+
+def conserved_total(
+    weights: str | Iterable[str] | Mapping[str, float], total: float | str
+) -> Formula:
+    """forall t: S(t) + 2 * P(t) = total, a number or the name of a parameter.
+
+    `weights`: names ("S I R" or a list), or name -> weight.
+    """
+    value = Name(total) if isinstance(total, str) else _number(total, "a total")
+    return _forall(Compare((_weighted(_weights(weights), Step(_T)), value), ("=",)))
+
+
+def bounds(name: str, low: float | None = None, high: float | None = None) -> Formula:
+    """forall t: low <= S(t) <= high; None leaves a side open."""
+    here, what = _at(name), f"a bound of {name}"
+    if low is None and high is None:
+        raise FormulaError(f"give {name} a low bound, a high one or both")
+    if high is None:
+        return _forall(here >= _number(low, what))
+    if low is None:
+        return _forall(here <= _number(high, what))
+    ends = _number(low, what), _number(high, what)
+    if ends[0].value > ends[1].value:
+        raise FormulaError(f"the bounds of {name}, [{ends[0]}, {ends[1]}], are empty")
+    return _forall(here.between(*ends))
+
+
+def monotone(name: str, direction: str) -> Formula:
+    """forall t in [1, end]: S(t) >= S(t - 1), or <=."""
+    if direction not in _DIRECTIONS:
+        raise unknown("direction", str(direction), _DIRECTIONS)
+    return _forall(Compare((_at(name), _at(name, -1)), (_DIRECTIONS[direction],)), first=1)
+
+
+def max_step(name: str, size: float) -> Formula:
+    """forall t: abs(delta(S)(t)) <= size."""
+    limit = _number(size, f"the largest step of {name}")
+    if limit.value < 0:
+        raise FormulaError(f"the largest step of {name} is a number >= 0, not {limit}")
+    return _forall(abs(At(Apply("delta", (Name(name),)), Step(_T))) <= limit)
+
+
+def absorbing(name: str, value: float = 0.0) -> Formula:
+    """forall t in [1, end]: S(t - 1) = value implies S(t) = value."""
+    level = _number(value, f"the level of {name}")
+    return _forall(Implies(_at(name, -1).equals(level), _at(name).equals(level)), first=1)
+
+
+def _forall(body: Formula, first: int | None = None) -> Formula:
+    if first is None:
+        return Quantifier("forall", _T, None, None, body)
+    return Quantifier("forall", _T, Step(None, first), Step(END), body)
+
+
+def _number(value: Any, what: str) -> Const:
+    if isinstance(value, str) or not isinstance(found := term(value), Const):
+        raise FormulaError(f"{what} is a number, not {value!r}")
+    return found
+
+
+def _at(name: str, offset: int = 0) -> At:
+    return At(Name(name), Step(_T, offset))
+
+
+def _weights(given: str | Iterable[str] | Mapping[str, float]) -> dict[str, float]:
+    """name -> weight, none of them 0."""
+    if isinstance(given, Mapping):
+        found = {name: _number(w, f"the weight of {name}").value for name, w in given.items()}
+    else:
+        words = given.replace(",", " ").split() if isinstance(given, str) else list(given)
+        found = dict.fromkeys(words, 1.0)
+        if len(found) < len(words):
+            raise FormulaError(f"a name stands twice in the total of {', '.join(words)}")
+    if not found or 0 in found.values():
+        raise FormulaError(f"a total needs names with weights other than 0, not {given!r}")
+    return found
+
+
+def _weighted(weights: Mapping[str, float], when: Step | None) -> Term:
+    """S(t) + 2 * P(t) - E(t); without a step, S + 2 * P - E."""
+    parts: list[Term] = []
+    for name, weight in weights.items():
+        value: Term = Name(name) if when is None else At(Name(name), when)
+        if abs(weight) != 1:
+            value = Apply("*", (Const(abs(weight)), value))
+        parts.append(value if weight > 0 else negative(value))
+    return add(*parts)
+
+
+# --- rules of a network ---------------------------------------------------------------------------
+
+
+def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
+    """Rules of a process, each under a short name such as "S >= 0" or "S + I + R = 100".
+
+    `config` is what a simulated dataset says of itself: its network, parameters, initial state,
+    conservation laws and method. A conserved total is a number where it is the same for every
+    trajectory, else its own value at step 0. Of leaps ("tau") only signs and totals are stated, of
+    the mean field ("ode") only totals. Keys that are missing have the simulators' defaults.
+    """
+    process = read(config)
+    if process is None:
+        return {}
+    found: dict[str, Formula] = {}
+    if process.discrete:
+        found |= {f"{name} >= 0": non_negative(name) for name in process.species}
+    for law in process.conserved:
+        text, total = str(_weighted(law, None)), process.total(law)
+        if total is None:
+            sides = _weighted(law, Step(_T)), _weighted(law, Step(None, 0))
+            found[f"{text} is constant"] = _forall(Compare(sides, ("=",)))
+        else:
+            found[f"{text} = {total}"] = conserved_total(law, total)
+    for name, (_, high) in process.limits.items():
+        if math.isfinite(high):
+            found[f"{name} <= {number(high)}"] = bounds(name, None, high)
+    if process.method == "direct":
+        for name in process.species:
+            found |= _course(process, name)
+    return found
+
+
+def limits(config: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The lowest and highest value of each species, as far as its description proves them."""
+    process = read(config)
+    return {} if process is None else process.limits
+
+
+def _course(process: Process, name: str) -> dict[str, Formula]:
+    """How a species can go: only down, only up, or not back from 0."""
+    if name in process.assigned or process.reactions is None:
+        return {}
+    up = [reaction for reaction in process.reactions if reaction.change.get(name, 0) > 0]
+    down = [reaction for reaction in process.reactions if reaction.change.get(name, 0) < 0]
+    if down and not up:  # so 0 is final, too
+        return {f"{name} never rises": monotone(name, "decreasing")}
+    found = {}
+    if up and not down:
+        found[f"{name} never falls"] = monotone(name, "increasing")
+    if up and all(process.vanishes(reaction, name) for reaction in up):
+        found[f"{name} stays 0"] = absorbing(name)
+    return found

@@ -1,0 +1,119 @@
+"""Denoisers: the expected clean point D(x, σ) = E[x_0 | x], where x = x_0 + σ n, n ~ N(0, I).
+
+The score of the noisy data is the same knowledge, ∇ log p_σ(x) = (D(x, σ) - x)/σ² (Tweedie's
+formula), and the two convert here only. Denoisers live in coordinates in which data keep their
+scale; x_t = α x_0 + σ n is x_t/α at the noise level σ/α. A batch has any rank, (B, *shape).
+
+Two ways to make a denoiser of a network (B, *shape), (B,) -> (B, *shape): `Preconditioned` (Karras
+et al. 2022, "Elucidating the design space of diffusion-based generative models", table 1) and
+`ScoreDenoiser` (Song & Ermon 2020, "Improved techniques for training score-based generative
+models", with the capped scaling for tables and series of Scassola et al. 2023, "Conditioning
+score-based generative models by neuro-symbolic constraints").
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from surrogate.diffusion.schedule import Schedule
+from surrogate.errors import ModelError
+
+
+class Denoiser(ABC):
+    """E[x_0 | x]; whatever is one, guided or learned or exact, goes into any sampler."""
+
+    @abstractmethod
+    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+        """D(x, σ), like x (B, *shape), at noise levels σ (B,) or ()."""
+
+    def score(self, x: Tensor, sigma: Tensor, alpha: Tensor | None = None) -> Tensor:
+        """∇ log p(x) of x = α x_0 + σ n, like x; α and σ are (B,) or (), α is 1 if not given."""
+        if alpha is None:
+            return (self(x, sigma) - x) / expand(sigma, x) ** 2
+        scale = expand(alpha, x)
+        return (scale * self(x / scale, sigma / alpha) - x) / expand(sigma, x) ** 2
+
+
+def expand(sigma: Tensor, x: Tensor) -> Tensor:
+    """Noise levels (B,) or () as (B, 1, ..., 1) of the type of x (B, *shape), to multiply it."""
+    if sigma.ndim and sigma.shape != x.shape[:1]:
+        raise ModelError(
+            f"noise levels of shape {tuple(sigma.shape)} for a batch of shape {tuple(x.shape)}; "
+            "give one level, or one for each of the batch"
+        )
+    return sigma.to(x).expand(x.shape[0]).reshape(-1, *[1] * (x.ndim - 1))
+
+
+class Bounded(Denoiser):
+    """A denoiser whose estimates are kept in a convex set that holds the data: there they belong.
+
+    `within` maps a batch into the set, and leaves alone what is in it.
+    """
+
+    def __init__(self, denoiser: Denoiser, within: Callable[[Tensor], Tensor]) -> None:
+        self.denoiser, self.within = denoiser, within
+
+    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+        return self.within(self.denoiser(x, sigma))
+
+
+class Preconditioned(nn.Module, Denoiser):
+    """D = c_skip x + c_out F(c_in x, c_noise): F sees and predicts unit variance at every level.
+
+    `sigma_data` is the standard deviation of the data; c_noise (B,) or (1,) is log(σ)/4.
+    """
+
+    def __init__(self, network: nn.Module, sigma_data: float = 1.0) -> None:
+        super().__init__()
+        if not 0 < sigma_data < math.inf:
+            raise ModelError(f"sigma_data must be a number > 0, not {sigma_data}")
+        self.network = network
+        self.sigma_data = sigma_data
+
+    def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
+        level = expand(sigma, x)
+        total = level**2 + self.sigma_data**2
+        # at σ = 0 the network has no say, and must not be asked about -∞; one level for all is
+        # embedded once
+        known = sigma.to(x).reshape(-1).clamp_min(torch.finfo(x.dtype).tiny)
+        c_noise = torch.log(known) / 4
+        predicted: Tensor = self.network(x / total.sqrt(), c_noise)
+        return self.sigma_data**2 / total * x + level * self.sigma_data / total.sqrt() * predicted
+
+
+class ScoreDenoiser(nn.Module, Denoiser):
+    """A network that predicts the score in the coordinates of a schedule, x_t = α x_0 + σ_t n:
+
+    s(x_t, t) = min(1/σ_t, cap) F(x_t/√(α² + σ_t²), t) - [prior] x_t/(α² + σ_t²).
+
+    The last term is the score of standardised data if they were white noise; the cap keeps the
+    score from exploding as t -> 0.
+    """
+
+    def __init__(
+        self, network: nn.Module, schedule: Schedule, cap: float = 1.0, prior: bool = True
+    ) -> None:
+        super().__init__()
+        if not cap > 0:
+            raise ModelError(f"cap must be a number > 0 (inf for none), not {cap}")
+        self.network = network
+        self.schedule = schedule
+        self.cap = cap
+        self.prior = prior
+
+    def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
+        level = expand(sigma, x)
+        t = self.schedule.time_of(level)
+        alpha, _ = self.schedule(t)
+        x_t, sigma_t = alpha * x, alpha * level
+        variance = alpha**2 + sigma_t**2
+        score: Tensor = self.network(x_t / variance.sqrt(), t.flatten())
+        score = score * (1 / sigma_t).clamp_max(self.cap)
+        if self.prior:
+            score = score - x_t / variance
+        return (x_t + sigma_t**2 * score) / alpha

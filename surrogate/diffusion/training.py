@@ -1,0 +1,304 @@
+"""Fitting a denoiser: AdamW with warm-up and cosine decay, moving averages, early stopping.
+
+A run is a function of its seed and its settings. Every step draws its batch and its noise from a
+generator seeded by (seed, step), so a run that was interrupted goes on from its last checkpoint
+bit for bit. What is kept is the moving average of the weights with the least loss on held-out data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from surrogate.diffusion.denoise import Denoiser, expand
+from surrogate.diffusion.losses import Loss
+from surrogate.errors import ModelError, TrainingError
+
+_MASK = 2**63 - 1
+MOMENTS = "exp_avg", "exp_avg_sq"  # what AdamW keeps of the gradients, beside the number of steps
+
+
+class Source(Protocol):
+    """Where batches come from."""
+
+    def batch(self, step: int, size: int) -> Tensor:
+        """The clean samples of a step: (size, *shape); a function of the step alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run goes; the defaults suit some 1e5 trajectories of some 1e2 numbers."""
+
+    steps: int = 8_000
+    batch: int = 512
+    rate: float = 1e-3
+    warm_up: int = 300
+    decay: float = 1e-4  # of the weights
+    average: float = 0.999  # of the moving average
+    clip: float = 1.0  # largest gradient norm
+    check_every: int = 250  # steps between looks at the held-out loss
+    patience: int = 12  # looks without improvement before the run stops
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "check_every", "patience"):
+            if not getattr(self, name) >= 1:
+                raise ModelError(f"{name} must be >= 1, not {getattr(self, name)}")
+        for name in ("rate", "clip"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ModelError(f"{name} must be a number > 0, not {getattr(self, name)}")
+        for name in ("warm_up", "decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ModelError(f"{name} must be a number >= 0, not {getattr(self, name)}")
+        if not 0 <= self.average < 1:
+            raise ModelError(f"average must be in [0, 1), not {self.average}")
+
+    def rate_at(self, step: int) -> float:
+        """Warm-up, then half a cosine down to a hundredth."""
+        if step < self.warm_up:
+            return self.rate * (step + 1) / self.warm_up
+        done = (step - self.warm_up) / max(1, self.steps - self.warm_up)
+        return self.rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
+
+
+@dataclass(frozen=True)
+class Look:
+    """The run at one moment: losses since the last look and on held-out data."""
+
+    step: int
+    loss: float
+    held_out: float
+
+
+@dataclass
+class State:
+    """All that a run needs to go on: it is what a checkpoint holds."""
+
+    step: int
+    tensors: dict[str, Tensor]
+    looks: list[Look] = field(default_factory=list)
+    best: float = math.inf
+
+    def to_config(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "best": None if math.isinf(self.best) else self.best,
+            "looks": [asdict(look) for look in self.looks],
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], tensors: dict[str, Tensor]) -> State:
+        try:
+            looks = [
+                Look(int(look["step"]), float(look["loss"]), float(look["held_out"]))
+                for look in config["looks"]
+            ]
+            best = math.inf if config["best"] is None else float(config["best"])
+            return cls(int(config["step"]), tensors, looks, best)
+        except (KeyError, TypeError, ValueError, OverflowError) as problem:
+            raise ModelError(f"the checkpoint is damaged: {problem!r}") from None
+
+
+def seeded(seed: int, *place: int) -> torch.Generator:
+    """A generator for one place of a run."""
+    mixed = seed & _MASK
+    for part in place:  # splitmix64, so that neighbouring places are unrelated
+        mixed = (mixed + 0x9E3779B97F4A7C15 * (part + 1)) & 0xFFFFFFFFFFFFFFFF
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        mixed ^= mixed >> 31
+    return torch.Generator().manual_seed(mixed & _MASK)
+
+
+class Trainer:
+    """One run: `advance` it step by step, or `run` it to its end."""
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        source: Source,
+        held_out: Tensor,
+        loss: Loss | None = None,
+        settings: Settings | None = None,
+        seed: int = 0,
+        state: State | None = None,
+    ) -> None:
+        if not isinstance(denoiser, nn.Module) or not any(
+            weight.requires_grad for weight in denoiser.parameters()
+        ):
+            raise ModelError("only a denoiser with parameters can be trained")
+        if not len(held_out):
+            raise ModelError("a run needs held-out samples to be judged by")
+        self.denoiser, self.source, self.held_out = denoiser, source, held_out
+        self.loss, self.settings, self.seed = loss or Loss(), settings or Settings(), seed
+        self.weights = {name: w for name, w in denoiser.named_parameters() if w.requires_grad}
+        self.averages = {name: value.detach().clone() for name, value in self.weights.items()}
+        self.best = {name: value.clone() for name, value in self.averages.items()}
+        self.optimizer = torch.optim.AdamW(
+            self.weights.values(), lr=self.settings.rate, weight_decay=self.settings.decay
+        )
+        self.step, self.looks, self.least = 0, list[Look](), math.inf
+        self._since = list[Tensor]()
+        if state is not None:
+            self.restore(state)
+
+    def run(
+        self,
+        progress: Callable[[Trainer], None] = lambda trainer: None,
+        keep: Callable[[State], None] = lambda state: None,
+    ) -> dict[str, Tensor]:
+        """To the end: the best averaged weights. `keep` gets a state after every look.
+
+        An interrupted step leaves weights that are half changed: go on from what was kept.
+        """
+        while not self.done:
+            self.advance()
+            if self.looks and self.looks[-1].step == self.step:
+                keep(self.state())
+            progress(self)
+        return self.best
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps are made, or the last looks brought nothing."""
+        if self.step >= self.settings.steps:
+            return True
+        recent = self.looks[-self.settings.patience :]
+        return len(recent) == self.settings.patience and all(
+            look.held_out > self.least for look in recent
+        )
+
+    def advance(self) -> None:
+        """One step of the optimiser."""
+        generator = seeded(self.seed, 1, self.step)
+        clean = self.source.batch(self.step, self.settings.batch)
+        loss = self.loss(self.denoiser, clean, generator).mean()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        size = nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
+        if not math.isfinite(size.item() + loss.item()):
+            raise self._diverged(loss.item())
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.rate_at(self.step)
+        self.optimizer.step()
+        self.step += 1
+        self._average()
+        self._since.append(loss.detach())
+        if self.step % self.settings.check_every == 0 or self.step == self.settings.steps:
+            self.look()
+
+    def _average(self) -> None:
+        # the average starts short, so that the first weights are soon forgotten
+        keep = min(self.settings.average, (1 + self.step) / (10 + self.step))
+        averages = list(self.averages.values())
+        weights: list[Tensor] = list(self.weights.values())
+        with torch.no_grad():
+            torch._foreach_lerp_(averages, weights, 1 - keep)
+
+    @property
+    def recent(self) -> float:
+        """The loss since the last look; NaN right after it."""
+        return torch.stack(self._since).mean().item() if self._since else math.nan
+
+    def look(self) -> None:
+        """Measure the held-out loss of the averaged weights, and keep them if they are best."""
+        held_out, recent = self.measure(), torch.stack(self._since).mean().item()
+        if not max(held_out, recent) < self.hopeless:
+            raise self._diverged(max(held_out, recent))
+        self._since = []
+        self.looks.append(Look(self.step, recent, held_out))
+        if held_out < self.least:
+            self.least = held_out
+            self.best = {name: value.clone() for name, value in self.averages.items()}
+
+    def measure(self) -> float:
+        """The mean held-out loss of the averaged weights, with the same noise every time."""
+        current = {name: value.detach().clone() for name, value in self.weights.items()}
+        self._load(self.averages)
+        try:
+            return self._held_out_loss(self.denoiser)
+        finally:
+            self._load(current)
+
+    @cached_property
+    def hopeless(self) -> float:
+        """A loss far above that of one who knows nothing but the data's scale."""
+        nothing = self._held_out_loss(_Shrinking(self.loss.scale))
+        return nothing + 1000 * (1 + abs(nothing))
+
+    @torch.no_grad()
+    def _held_out_loss(self, denoiser: Denoiser) -> float:
+        generator, total = seeded(self.seed, 2), 0.0
+        for start in range(0, len(self.held_out), 2048):
+            part = self.held_out[start : start + 2048]
+            total += self.loss(denoiser, part, generator).mean().item() * len(part)
+        return total / len(self.held_out)
+
+    def _load(self, values: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                weight.copy_(values[name])
+
+    def _diverged(self, loss: float) -> TrainingError:
+        return TrainingError(
+            f"the loss diverged at step {self.step} (it is {loss:g}); look for extreme values in "
+            "the data"
+        )
+
+    # checkpoints
+
+    def state(self) -> State:
+        """A copy of all that the run needs to go on."""
+        tensors: dict[str, Tensor] = {}
+        for name, weight in self.weights.items():
+            tensors[f"weights.{name}"] = weight.detach().clone()
+            tensors[f"averages.{name}"] = self.averages[name].clone()
+            tensors[f"best.{name}"] = self.best[name].clone()
+            for moment in MOMENTS if self.step else ():
+                tensors[f"{moment}.{name}"] = self.optimizer.state[weight][moment].clone()
+        if self._since:
+            tensors["since"] = torch.stack(self._since)
+        return State(self.step, tensors, list(self.looks), self.least)
+
+    def restore(self, state: State) -> None:
+        """Go on from a state, or refuse it and change nothing."""
+        moments = MOMENTS if state.step else ()
+        found: dict[str, dict[str, Tensor]] = {}
+        for group in ("weights", "averages", "best", *moments):
+            found[group] = {}
+            for name, weight in self.weights.items():
+                value = state.tensors.get(f"{group}.{name}")
+                if value is None or value.shape != weight.shape:
+                    raise ModelError(
+                        f"the checkpoint belongs to another model: its {group}.{name} has shape "
+                        f"{None if value is None else tuple(value.shape)}, not "
+                        f"{tuple(weight.shape)}"
+                    )
+                found[group][name] = value.detach().to(weight, copy=True)
+        self._load(found["weights"])
+        self.averages, self.best = found["averages"], found["best"]
+        self.optimizer.state.clear()
+        if state.step:
+            for name, weight in self.weights.items():
+                self.optimizer.state[weight] = {
+                    "step": torch.tensor(float(state.step)),
+                    **{moment: found[moment][name] for moment in moments},
+                }
+        self.step, self.looks, self.least = state.step, list(state.looks), state.best
+        self._since = list(state.tensors.get("since", torch.zeros(0)))
+
+
+class _Shrinking(Denoiser):
+    """Exact for white noise of the data's scale."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+        return self.scale**2 / (self.scale**2 + expand(sigma, x) ** 2) * x

@@ -1,0 +1,118 @@
+"""What all codecs are: labelled data <-> normalised tensors (B, *shape), with a way back.
+
+The way back has three forms. `decode` is differentiable, in data units, as formulas see the data;
+`latent` is the same in coordinates in which a belief about x is Gaussian (`warps` leads from them
+to data units); `finish` makes data: counts rounded, words chosen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from torch import Tensor
+
+from constraints import Layout
+from constraints.compile.followers import Follower
+from constraints.gaussian.latent import Warp
+from surrogate.errors import ModelError
+from surrogate.kinds.variables import Samples
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Codec(ABC):
+    """How samples of one dataset become tensors and back."""
+
+    kind: ClassVar[str]  # of the models that are made with it
+    noun: ClassVar[str]  # what samples are called
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Of one encoded sample."""
+
+    @property
+    @abstractmethod
+    def learned(self) -> str:
+        """The variables, for people."""
+
+    @property
+    @abstractmethod
+    def affine(self) -> bool:
+        """Whether `latent` is an affine map of x."""
+
+    @abstractmethod
+    def layout(self) -> Layout:
+        """The signals that `decode` gives, as formulas see them."""
+
+    @abstractmethod
+    def encode(
+        self,
+        data: xr.Dataset,
+        samples: Samples,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Some samples as a normalised tensor (B, *shape)."""
+
+    @abstractmethod
+    def decode(self, x: Tensor) -> dict[str, Tensor]:
+        """Signals in data units, differentiable, not rounded."""
+
+    @abstractmethod
+    def finish(self, x: Tensor) -> dict[str, np.ndarray]:
+        """Samples as the data have them."""
+
+    @abstractmethod
+    def to_dataset(self, x: Tensor, attrs: Mapping[str, Any] = NONE) -> xr.Dataset:
+        """Finished samples with the dimensions, types and coordinates of the data."""
+
+    @abstractmethod
+    def within(self, x: Tensor) -> Tensor:
+        """x (B, *shape) brought into the convex set that the data lie in."""
+
+    @abstractmethod
+    def matches(self, data: xr.Dataset) -> None:
+        """ModelError unless the dataset has the variables of this codec."""
+
+    @abstractmethod
+    def to_config(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+
+    def read(self, frame: pd.DataFrame) -> xr.Dataset:
+        """A DataFrame as a dataset that can be encoded."""
+        raise ModelError(
+            "a DataFrame of trajectories becomes a dataset with "
+            "surrogate.kinds.trajectories.from_table.trajectories_from_table"
+        )
+
+    def signals_of(self, x: Tensor) -> dict[str, Tensor]:
+        """Finished samples as formulas see them; words are the numbers of their categories."""
+        made, found = self.finish(x), {}
+        for signal in self.layout().signals:
+            values = made[signal.name]
+            if signal.categories:
+                values = np.searchsorted(np.array(signal.categories), values.astype(str))
+                found[signal.name] = torch.from_numpy(values)
+            else:
+                found[signal.name] = torch.from_numpy(np.asarray(values, np.float64))
+        return found
+
+    def latent(self, x: Tensor) -> dict[str, Tensor]:
+        """Signals in the coordinates that `warps` leads from, where a signal has one."""
+        return self.decode(x)
+
+    def followers(self) -> Mapping[str, Follower]:
+        """Signals that follow from the words of another."""
+        return NONE
+
+    def warps(self) -> Mapping[str, Warp]:
+        """Signal -> the map from its latents to data units; none where they are the same."""
+        return NONE

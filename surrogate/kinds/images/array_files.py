@@ -1,0 +1,313 @@
+"""Files that hold arrays of images: those of numpy (.npz, .npy), and IDX as MNIST has it.
+
+Sizes are read from headers before memory is taken, so that a small file that unpacks to a huge one
+is refused. Nothing is unpickled. IDX: two zero bytes, a type, the number of dimensions, those as
+32-bit integers with the largest byte first, then the values (LeCun, Cortes & Burges, MNIST).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from surrogate.errors import ModelError
+from surrogate.kinds.images.values import LARGEST, Say
+
+IDX = re.compile(r"(idx\d?(-ubyte)?|ubyte)(\.gz)?$", re.IGNORECASE)
+NAMES = ("images", "image", "x", "arr_0")  # of the array in .npz, the likeliest first
+LABELS = ("labels", "label", "y", "targets")
+ABOUT = 10_000_000  # characters of what a file tells of itself
+SHOWN = 8  # names in a message
+UNREADABLE = (OSError, EOFError, RuntimeError, NotImplementedError, ValueError, zlib.error)
+
+
+@contextmanager
+def readable(place: Path, what: str) -> Iterator[None]:
+    """Whatever goes wrong with a file's bytes is said with its name."""
+    try:
+        yield
+    except (ModelError, MemoryError):
+        raise
+    except FileNotFoundError:
+        raise ModelError(f"there is no file {str(place)!r}") from None
+    except (*UNREADABLE, zipfile.BadZipFile, SyntaxError, KeyError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise ModelError(f"cannot read {str(place)!r} as {what}: {reason}") from None
+
+
+def listed(names: Sequence[str], most: int = SHOWN) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))
+
+
+# --- arrays of numpy ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Header:
+    """Of an array that was not read yet."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def fits(self) -> bool:
+        """Whether it may be images, by its shape and type."""
+        numbers = self.dtype.kind in "biuf" and math.prod(self.shape) > 0
+        return numbers and len(self.shape) in (3, 4) and min(self.shape[1:3]) > 0
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.shape} {self.dtype}"
+
+
+def _header(file: IO[bytes], name: str) -> Header:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    return Header(name, tuple(int(size) for size in shape), dtype)
+
+
+def _refuse_objects(header: Header, place: Path) -> None:
+    if header.dtype.hasobject:
+        raise ModelError(
+            f"{header.name!r} in {str(place)!r} holds Python objects, which are not loaded: a "
+            "stranger's could run code; save numbers, as in "
+            "numpy.savez(file, images=numpy.stack(images))"
+        )
+    if header.bytes > LARGEST:
+        raise ModelError(
+            f"{header.name!r} in {str(place)!r} would take {header.bytes / 1e9:,.0f} GB (shape "
+            f"{header.shape}); the most that is read is {LARGEST / 1e9:.0f} GB: take fewer images"
+        )
+
+
+def read_npy(place: Path) -> np.ndarray:
+    """The array of a .npy file."""
+    with readable(place, "an array of numpy (.npy)"):
+        with place.open("rb") as file:
+            header = _header(file, place.name)
+        _refuse_objects(header, place)
+        found: np.ndarray = np.load(place, allow_pickle=False)
+    return found
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a .npz file holds: the images, labels if there are some, and all that is told besides.
+
+    `own`: whether we wrote it; then `others` are verdicts and weights, and `about` its attributes.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray | None
+    others: Mapping[str, np.ndarray]
+    about: Mapping[str, Any]
+
+    @property
+    def own(self) -> bool:
+        return "dims" in self.about
+
+
+def read_npz(place: Path, array: str | None, labels: str | None, say: Say) -> Packed:
+    """The images of a .npz file, which may have any name; `array` and `labels` say which."""
+    with readable(place, "arrays of numpy (.npz)"):
+        with place.open("rb") as file:
+            if file.read(2) != b"PK":
+                raise ModelError(
+                    f"cannot read {str(place)!r} as arrays of numpy: it is no .npz file, whatever "
+                    "its name says; make one with numpy.savez(file, images=array)"
+                )
+        with zipfile.ZipFile(place) as packed:
+            headers = dict(_headers(packed))
+            about = _about(packed, headers)
+            chosen = _chosen(place, headers, array, say)
+            images = _unpacked(packed, headers[chosen], place)
+            given = _labels_in(headers, chosen, labels, len(images))
+            found = None if given is None else _unpacked(packed, headers[given], place)
+            others = {}
+            if "dims" in about:
+                rest = [name for name in headers if name not in (chosen, given, "about")]
+                others = {name: _unpacked(packed, headers[name], place) for name in rest}
+    unused = [name for name in headers if name not in (chosen, given, "about", *others)]
+    if unused:
+        say(f"left out of {place.name}: {listed(unused)}")
+    return Packed(images, found, others, about)
+
+
+def _headers(packed: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
+    for entry in packed.infolist():
+        if entry.filename.endswith(".npy"):
+            name = entry.filename.removesuffix(".npy")
+            with packed.open(entry) as file:
+                yield name, _header(file, name)
+
+
+def _unpacked(packed: zipfile.ZipFile, header: Header, place: Path) -> np.ndarray:
+    _refuse_objects(header, place)
+    size = packed.getinfo(f"{header.name}.npy").file_size
+    if size > header.bytes + 100_000:
+        raise ModelError(
+            f"{header.name!r} in {str(place)!r} unpacks to {size / 1e6:,.0f} MB, where its shape "
+            f"{header.shape} needs {header.bytes / 1e6:,.0f} MB: the file is damaged"
+        )
+    with packed.open(f"{header.name}.npy") as file:
+        found: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+        file.read(1)  # to its end, where its checksum is compared
+    return found
+
+
+def _about(packed: zipfile.ZipFile, headers: Mapping[str, Header]) -> Mapping[str, Any]:
+    """What we wrote about the arrays, if we did."""
+    header = headers.get("about")
+    if header is None or header.shape != () or header.dtype.kind != "U" or header.bytes > ABOUT:
+        return {}
+    with packed.open("about.npy") as file:
+        text = str(np.lib.format.read_array(file, allow_pickle=False))
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: Say) -> str:
+    """The name of the array that holds images."""
+    if array is not None:
+        if array not in headers:
+            near = get_close_matches(array, headers, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ModelError(
+                f"there is no array {array!r}{hint} in {str(place)!r}; have "
+                f"{listed(list(headers)) or 'none'}"
+            )
+        return array
+    known = [str(each) for each in headers.values()]
+    for name in NAMES:
+        if name in headers and (headers[name].fits or headers[name].dtype.hasobject):
+            return name
+    fitting = [name for name, header in headers.items() if header.fits]
+    if len(fitting) == 1:
+        say(f"images from the array {fitting[0]!r}")
+        return fitting[0]
+    if not headers:
+        raise ModelError(f"{str(place)!r} holds no arrays; numpy.savez(file, images=array)")
+    if not fitting:
+        objects = next((each for each in headers.values() if each.dtype.hasobject), None)
+        if objects is not None:
+            _refuse_objects(objects, place)
+        one = next(iter(headers))
+        if len(headers) == 1 and headers[one].dtype.kind in "biuf":
+            return one  # what is wrong with it is said where arrays are read
+        raise ModelError(
+            f"{str(place)!r} holds no images, which are (N, height, width) or (N, height, width, "
+            f"channels), but {listed(known)}"
+        )
+    raise ModelError(
+        f"{str(place)!r} holds several arrays that may be images: "
+        f"{listed([str(headers[name]) for name in fitting])}; choose one (array={fitting[0]})"
+    )
+
+
+def _labels_in(
+    headers: Mapping[str, Header], images: str, labels: str | None, count: int
+) -> str | None:
+    if labels is not None:
+        if labels not in headers:
+            raise ModelError(
+                f"there are no labels {labels!r}, neither a file nor an array; have arrays "
+                f"{listed(list(headers))}"
+            )
+        return labels
+    named = images.replace("images", "labels").replace("x", "y", 1)  # x_train, y_train
+    for name in (*LABELS, named):
+        header = headers.get(name)
+        if header is not None and name != images and header.shape == (count,):
+            return name if header.dtype.kind in "iubUS" else None
+    return None
+
+
+# --- IDX ------------------------------------------------------------------------------------------
+
+
+def is_idx(name: str) -> bool:
+    return IDX.search(name) is not None
+
+
+def read_idx(place: Path, labels: bool = False) -> np.ndarray:
+    """The bytes of an IDX file: images (N, H, W) or (N, H, W, C), or labels (N,)."""
+    what = "labels in IDX" if labels else "images in IDX"
+    with readable(place, what), _opened(place) as file:
+        magic = file.read(4)
+        if len(magic) < 4 or magic[:2] != b"\0\0" or not 1 <= magic[3] <= 4:
+            raise ModelError(
+                f"{str(place)!r} is no IDX file: it begins with {magic.hex(' ') or 'nothing'}, "
+                "where images have 00 00 08 03 and labels 00 00 08 01"
+            )
+        if magic[2] != 8:
+            raise ModelError(f"{str(place)!r} holds values of type {magic[2]:#x}; bytes are 0x8")
+        if (magic[3] == 1) != labels:
+            have, wanted = ("labels", "images") if magic[3] == 1 else ("images", "labels")
+            raise ModelError(
+                f"{str(place)!r} holds {have}, not {wanted}: the names of {wanted} are like "
+                f"train-{wanted}-idx{1 if labels else 3}-ubyte.gz"
+            )
+        sizes = file.read(4 * magic[3])
+        shape = tuple(int(size) for size in np.frombuffer(sizes[: len(sizes) // 4 * 4], ">u4"))
+        if len(shape) < magic[3]:
+            raise ModelError(f"{str(place)!r} is cut short in its header: fetch it again")
+        wanted_bytes = math.prod(shape)
+        if wanted_bytes > LARGEST:
+            raise ModelError(
+                f"{str(place)!r} says that it holds {shape[0]:,} images of shape {shape[1:]}, "
+                f"{wanted_bytes / 1e9:,.0f} GB: it is damaged, or more than can be read"
+            )
+        content = file.read(wanted_bytes + 1)
+    if len(content) < wanted_bytes:
+        raise ModelError(
+            f"{str(place)!r} is cut short: it says {wanted_bytes:,} bytes of values and has "
+            f"{len(content):,}; fetch it again"
+        )
+    if len(content) > wanted_bytes:
+        raise ModelError(
+            f"{str(place)!r} is damaged: it has more than the {wanted_bytes:,} bytes that it says"
+        )
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+@contextmanager
+def _opened(place: Path) -> Iterator[IO[bytes]]:
+    with place.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if not packed:
+            yield raw
+            return
+        with gzip.open(raw) as file:
+            yield io.BufferedReader(file)
+
+
+def labels_beside(place: Path) -> Path | None:
+    """train-labels-idx1-ubyte.gz beside train-images-idx3-ubyte.gz, packed or not."""
+    name = re.sub(r"images([-.])idx3", r"labels\1idx1", place.name)
+    bare = name.removesuffix(".gz")
+    found = [place.with_name(each) for each in (name, bare, f"{bare}.gz")]
+    return next((each for each in found if each.name != place.name and each.is_file()), None)

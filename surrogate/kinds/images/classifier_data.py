@@ -1,0 +1,271 @@
+"""Labelled images, and the batches that a classifier learns from.
+
+Images are moved by a pixel or two at every step. With a model, half of a batch are its denoised
+estimates D(x_0 + σ n, σ) of images, as a sampler meets them on its way; they are made once, since
+each costs as much as learning from it several times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+from torch.nn.functional import pad
+
+from surrogate.diffusion.training import seeded
+from surrogate.errors import ModelError
+from surrogate.kinds.images.codec import IMAGE, ImageCodec, described
+from surrogate.kinds.images.values import LABEL
+from surrogate.model import Surrogate
+
+FEWEST, EACH = 50, 5  # images in all and of a class
+CLASSES = 1000
+EPOCHS, SHORTEST = 10, 1_000  # steps that even few images are worth
+BATCH = 128
+SHIFT = 2  # pixels by which images are moved at most
+LEVELS = 0.05, 20.0  # of the noise of estimates, in normalised units
+FEW, MANY = 10_000, 60_000  # estimates that are learned from
+NUMBERS = 200_000_000  # in them
+JUDGED = 5_000  # images that are set aside
+TOGETHER = 256  # images in a pass without gradients
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a run: so many of `total` are done of "estimates" or "training"."""
+
+    what: str
+    done: int
+    total: int
+    loss: float = math.nan
+
+
+Watch = Callable[[Progress], None]
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+class Pixels:
+    """Images of a dataset by number: (B, C, H, W), 0 to 1."""
+
+    def __init__(self, data: xr.Dataset) -> None:
+        size, whole = described(data)
+        self.data = data[[IMAGE]].load()
+        # a codec that normalises nothing, and checks what it reads
+        self.codec = ImageCodec(size, (0.0,) * size[0], (1.0,) * size[0], whole)
+
+    def __len__(self) -> int:
+        return int(self.data.sizes["sample"])
+
+    def __call__(self, rows: np.ndarray) -> Tensor:
+        return self.codec.encode(self.data, rows, torch.Generator())
+
+
+def words_of(data: xr.Dataset, labels: Any) -> list[str]:
+    """One word for each image."""
+    if labels is None:
+        if LABEL not in data:
+            raise ModelError(
+                "the images have no labels to learn from: give a label for each, whole numbers or "
+                "words (a variable 'label', or a file with --labels)"
+            )
+        labels = data[LABEL].values
+    given = np.asarray(labels)
+    count = int(data.sizes["sample"])
+    if given.shape != (count,):
+        many = f"{len(given):,} labels" if given.ndim == 1 else f"labels of shape {given.shape}"
+        raise ModelError(f"{many} for {count:,} images; give one for each")
+    if given.dtype.kind == "f" and np.isfinite(given).all() and (given % 1 == 0).all():
+        given = given.astype(np.int64)
+    if given.dtype.kind == "b":
+        given = given.astype(np.int64)
+    if given.dtype.kind not in "iuUO" or not all(
+        isinstance(each, (str, int)) for each in given.tolist()
+    ):
+        raise ModelError(f"labels are whole numbers or words, not {given.dtype}")
+    return [str(each) for each in given.tolist()]
+
+
+def _sorted(words: list[str]) -> tuple[str, ...]:
+    """Classes in order: that of numbers if all are whole ones."""
+    known = {*words}
+    if all(word.isascii() and word.removeprefix("-").isdigit() for word in known):
+        return tuple(sorted(known, key=int))
+    return tuple(sorted(known))
+
+
+def _checked(words: list[str]) -> tuple[str, ...]:
+    """Their classes, if they are enough to learn from."""
+    if len(words) < FEWEST:
+        raise ModelError(f"{len(words)} images are too few to learn from; give {FEWEST} or more")
+    classes = _sorted(words)
+    if len(classes) < 2:
+        raise ModelError(
+            f"all images have the label {classes[0]!r}: there is nothing to tell apart; give "
+            "images of two classes or more"
+        )
+    if len(classes) > CLASSES:
+        raise ModelError(
+            f"{len(classes):,} labels that differ are no classes; up to {CLASSES:,} are learned"
+        )
+    names, counts = np.unique(np.array(words), return_counts=True)
+    rare = counts.argmin()
+    if counts[rare] < EACH:
+        raise ModelError(
+            f"the class {str(names[rare])!r} has {counts[rare]} of {len(words):,} images; give "
+            f"{EACH} or more of each, or leave it out"
+        )
+    return classes
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Images with their classes (N,), and which of them are to learn from and to judge by."""
+
+    pixels: Pixels
+    classes: tuple[str, ...]
+    truth: Tensor
+    learned: np.ndarray
+    held_out: np.ndarray
+
+    @classmethod
+    def of(cls, data: xr.Dataset, labels: Any, seed: int) -> Labelled:
+        """ModelError unless there is something to learn from them."""
+        pixels, words = Pixels(data), words_of(data, labels)
+        classes = _checked(words)
+        truth = places_of(words, classes)
+        return cls(pixels, classes, truth, *_apart(truth, seed))
+
+
+def places_of(words: list[str], classes: tuple[str, ...]) -> Tensor:
+    """Where the classes of images stand among all: (N,)."""
+    known = {word: k for k, word in enumerate(classes)}
+    return torch.tensor([known[word] for word in words])
+
+
+def _apart(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of images to learn from, and of a tenth of each class to judge by."""
+    order = torch.randperm(len(truth), generator=seeded(seed, 21))
+    share = min(0.1, JUDGED / len(truth))
+    judges = []
+    for own in range(int(truth.max()) + 1):
+        members = order[truth[order] == own]
+        judges.append(members[: max(1, int(share * len(members)))])
+    held_out = np.sort(torch.cat(judges).numpy())
+    return np.setdiff1d(np.arange(len(truth)), held_out), held_out
+
+
+def split(rows: np.ndarray, size: int = TOGETHER) -> list[np.ndarray]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+# --- denoised estimates ---------------------------------------------------------------------------
+
+
+def check_model(model: Surrogate, data: xr.Dataset) -> None:
+    """Refuse a model that is not of images like these."""
+    if not isinstance(model.codec, ImageCodec):
+        raise ModelError(f"a classifier of images cannot guide a model of a {model.kind}")
+    model.codec.matches(data)
+
+
+@torch.no_grad()
+def estimates(
+    model: Surrogate,
+    data: xr.Dataset,
+    rows: np.ndarray,
+    seed: int,
+    watch: Watch = lambda moment: None,
+    levels: tuple[float, float] = LEVELS,
+) -> Tensor:
+    """What the model makes of noisy images: E[image | image + σ n] (N, C, H, W), 0 to 1, in half
+    precision; each at a level of its own between `levels`."""
+    least, most = levels
+    parts, done = [], 0
+    for j, part in enumerate(split(rows)):
+        generator = seeded(seed, 22, j)
+        clean = model.codec.encode(data, part, generator).to(model.device)
+        spread = torch.rand(len(part), generator=generator)
+        sigma = (least * (most / least) ** spread).to(clean)
+        noise = torch.randn(clean.shape, generator=generator).to(clean)
+        found = model.bounded(clean + sigma[:, None, None, None] * noise, sigma)
+        parts.append(model.codec.decode(found)[IMAGE].clamp(0, 1).cpu().half())
+        done += len(part)
+        watch(Progress("estimates", done, len(rows)))
+    return torch.cat(parts)
+
+
+def pool_of(
+    model: Surrogate, images: Labelled, asked: int | None, seed: int, watch: Watch
+) -> tuple[Tensor, Tensor]:
+    """Estimates of images to learn from, as many as are asked for, and their classes."""
+    count, size = len(images.learned), images.pixels.codec.size
+    wanted = min(max(count, FEW), MANY) if asked is None else asked
+    wanted = max(1, min(wanted, NUMBERS // math.prod(size)))
+    order = torch.randperm(count, generator=seeded(seed, 23)).numpy()
+    rows = images.learned[order[np.arange(wanted) % count]]
+    return estimates(model, images.pixels.data, rows, seed, watch), images.truth[rows]
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Images and their classes by step; with estimates, these are the second half."""
+
+    images: Labelled
+    blurred: tuple[Tensor, Tensor] | None
+    seed: int
+
+    @property
+    def size(self) -> int:
+        return min(BATCH, len(self.images.learned))
+
+    def updates(self, epochs: int | None) -> int:
+        each = math.ceil(len(self.images.learned) / self.size)
+        return max(SHORTEST, EPOCHS * each) if epochs is None else epochs * each
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        generator = seeded(self.seed, 24, step)
+        clean = self.size if self.blurred is None else (self.size + 1) // 2
+        rows = self._rows(step, clean)
+        images, truth = self.images.pixels(rows), self.images.truth[rows]
+        if self.blurred is not None:
+            pool, theirs = self.blurred
+            drawn = torch.randint(len(pool), (self.size - clean,), generator=generator)
+            images = torch.cat([images, pool[drawn].float()])
+            truth = torch.cat([truth, theirs[drawn]])
+        return shifted(images, generator), truth
+
+    def _rows(self, step: int, count: int) -> np.ndarray:
+        """Every image once, then all again in another order."""
+        total = len(self.images.learned)
+        first, rows = step * count, np.zeros(0, np.int64)
+        while len(rows) < count:
+            turn, start = divmod(first + len(rows), total)
+            order = torch.randperm(total, generator=seeded(self.seed, 25, turn)).numpy()
+            rows = np.concatenate([rows, order[start : start + count - len(rows)]])
+        return self.images.learned[rows]
+
+
+def shifted(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Each image (B, C, H, W) moved by up to SHIFT pixels, fewer if it is small; what comes in is
+    like its edge."""
+    count, _, height, width = images.shape
+    most = min(SHIFT, min(height, width) // 8)
+    if not most:
+        return images
+    wide = pad(images, (most,) * 4, mode="replicate")
+    down, right = torch.randint(0, 2 * most + 1, (2, count), generator=generator)
+    rows = (down[:, None] + torch.arange(height))[:, None, :, None]
+    columns = (right[:, None] + torch.arange(width))[:, None, None, :]
+    each = torch.arange(count)[:, None, None, None]
+    return wide[each, torch.arange(images.shape[1])[:, None, None], rows, columns]

@@ -1,0 +1,189 @@
+"""PNG and JPEG files: one picture, or a folder of them that have one size.
+
+The size of a picture is read from its header before its pixels are, and one of too many is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surrogate.errors import ModelError
+from surrogate.kinds.images.array_files import UNREADABLE, listed, readable
+from surrogate.kinds.images.values import Say, Size, check_size, on_white, spelled
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+PICTURES = (".png", ".jpg", ".jpeg")
+PIXELS = 60_000_000  # of a picture that is made smaller
+GREY = ("1", "L", "LA", "I", "I;16", "F")  # modes of Pillow
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Pictures of one size: (N, H, W) or (N, H, W, 3), with their files, and labels (N,) if their
+    subfolders are such."""
+
+    pixels: np.ndarray
+    files: tuple[Path, ...]
+    labels: np.ndarray | None
+
+
+def pictures_in(place: Path) -> list[Path]:
+    """PNG and JPEG files of a folder and of those in it, in the order of their names."""
+    with readable(place, "a folder of pictures"):
+        own = sorted(each for each in place.iterdir() if not each.name.startswith("."))
+        found = [each for each in own if _is_picture(each)]
+        for folder in own:
+            if folder.is_dir():
+                found += sorted(each for each in folder.iterdir() if _is_picture(each))
+    return found
+
+
+def _is_picture(place: Path) -> bool:
+    hidden = place.name.startswith(".")
+    return place.suffix.lower() in PICTURES and not hidden and place.is_file()
+
+
+def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say) -> Folder:
+    """All pictures of a folder; subfolders are labels where every picture is in one."""
+    files = pictures_in(place)
+    if not files:
+        kinds = sorted({each.suffix for each in place.iterdir() if each.is_file()} - {""})
+        have = f"; it has files {listed(kinds)}" if kinds else ""
+        raise ModelError(
+            f"there are no pictures (.png, .jpg) in the folder {str(place)!r} or in folders right "
+            f"below it{have}"
+        )
+    damaged: list[tuple[Path, str]] = []
+    headers = {}
+    for file in files:
+        try:
+            headers[file] = _looked_at(file, size)
+        except ModelError as problem:
+            _damaged(problem, file, damaged, skip)
+    if not headers:
+        raise ModelError(f"every picture in {str(place)!r} is damaged: {damaged[0][1]}")
+    usual = size or _agreed(place, headers)
+    check_size(usual)
+    colour = not grey and any(coloured for _, coloured in headers.values())
+    mixed = colour and not all(coloured for _, coloured in headers.values())
+    kept, read = [], []
+    for file in headers:
+        try:
+            read.append(read_picture(file, usual, colour))
+            kept.append(file)
+        except ModelError as problem:
+            _damaged(problem, file, damaged, skip)
+    if damaged:
+        names = sorted(str(file.relative_to(place)) for file, _ in damaged)
+        say(f"skipped {len(damaged):,} damaged of {len(files):,} pictures: {listed(names)}")
+    if not kept:
+        raise ModelError(f"every picture in {str(place)!r} is damaged: {damaged[0][1]}")
+    if mixed:
+        say("grey pictures among colour were taken as colour; all can be grey (grey=True)")
+    if size is not None and any(own != size for own, _ in headers.values()):
+        say(f"pictures were scaled and cut around their middle to {spelled(size)}")
+    below = all(file.parent != place for file in kept)
+    if not below and any(file.parent != place for file in kept):
+        say("some pictures are in folders and some are not, so folders are no labels")
+    labels = np.array([file.parent.name for file in kept], dtype=object) if below else None
+    return Folder(np.stack(read), tuple(kept), labels)
+
+
+def _damaged(problem: ModelError, file: Path, damaged: list[tuple[Path, str]], skip: bool) -> None:
+    if not skip:
+        raise ModelError(
+            f'{problem}; repair or remove it, or leave out such files (damaged="skip")'
+        ) from None
+    damaged.append((file, str(problem)))
+
+
+def _agreed(place: Path, headers: Mapping[Path, tuple[Size, bool]]) -> Size:
+    """The size that all pictures have."""
+    sizes = Counter(own for own, _ in headers.values())
+    usual = sizes.most_common(1)[0][0]
+    odd = [file for file, (own, _) in headers.items() if own != usual]
+    if odd:
+        own = headers[odd[0]][0]
+        width = max(min(usual), 4)
+        raise ModelError(
+            f"the pictures in {str(place)!r} have different sizes: {odd[0].relative_to(place)!s}"
+            f" is {spelled(own)} where {sizes[usual]:,} of {len(headers):,} are {spelled(usual)}; "
+            f"scale them and cut them around their middle to one size (size={min(width, 512)})"
+        )
+    return usual
+
+
+@contextmanager
+def _picture(place: Path) -> Iterator[Image]:
+    """A picture that was opened, not read; ModelError for what is none."""
+    from PIL import Image, UnidentifiedImageError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of odd metadata; sizes are looked at here
+        try:
+            with Image.open(place, formats=("PNG", "JPEG")) as found:
+                if math.prod(found.size) > PIXELS:
+                    raise ModelError(
+                        f"{str(place)!r} has {spelled(found.size)} pixels, more than "
+                        f"{PIXELS / 1e6:.0f} million: make it smaller first"
+                    )
+                yield found
+        except ModelError:
+            raise
+        except UnidentifiedImageError:
+            raise ModelError(f"{str(place)!r} is no PNG or JPEG, or a damaged one") from None
+        except Image.DecompressionBombError:
+            raise ModelError(f"{str(place)!r} has too many pixels: make it smaller") from None
+        except FileNotFoundError:
+            raise ModelError(f"there is no picture {str(place)!r}") from None
+        except (*UNREADABLE, SyntaxError) as problem:
+            raise ModelError(f"the picture {str(place)!r} is damaged: {problem}") from None
+
+
+def _looked_at(place: Path, size: Size | None) -> tuple[Size, bool]:
+    """Width and height, and whether it has colours."""
+    with _picture(place) as found:
+        turned = found.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # a camera held upright
+        own = (found.height, found.width) if turned else (found.width, found.height)
+        if size is None:
+            check_size(own, f"; {str(place)!r} is the first")
+        return own, found.mode not in GREY
+
+
+def is_coloured(place: Path) -> bool:
+    with _picture(place) as found:
+        return found.mode not in GREY
+
+
+def picture_size(place: Path) -> Size:
+    with _picture(place) as found:
+        return found.width, found.height
+
+
+def read_picture(place: Path, size: Size | None = None, colour: bool = True) -> np.ndarray:
+    """uint8 (H, W), or (H, W, 3) with `colour`; scaled and cut to a size if there is one."""
+    from PIL import Image, ImageOps
+
+    with _picture(place) as found:
+        upright = ImageOps.exif_transpose(found)
+        if upright.mode in ("I;16", "I", "F"):
+            grey = np.asarray(upright, np.float64)
+            scale = 257 if grey.max() > 255 else 1
+            upright = Image.fromarray(np.clip(np.rint(grey / scale), 0, 255).astype(np.uint8))
+        if upright.has_transparency_data:
+            upright = Image.fromarray(on_white(np.asarray(upright.convert("RGBA"))))
+        plain = upright.convert("RGB" if colour else "L")
+        if size is not None and plain.size != size:
+            plain = ImageOps.fit(plain, size)
+        return np.asarray(plain)

@@ -1,0 +1,144 @@
+"""Verdicts as labels of a dataset.
+
+`label` adds to samples, for rules φ_1..φ_R, whether sample i satisfies them, x_i ⊨ φ_r, and by
+which margin ρ(φ_r, x_i); for the rules together these are `all` and `min` over r. Data are read and
+judged a bounded number of samples at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from torch import Tensor
+
+from constraints import DataError, Formula, FormulaError, Layout, Program, compile, conjunction
+from constraints.explain import Explainer, Explanation, chunk_size
+from surrogate.kinds.contents import (
+    EACH,
+    LABELS,
+    Data,
+    judged,
+    layout_of,
+    samples_of,
+    slices,
+    tensors_of,
+)
+
+Rules = Mapping[str, Formula] | Sequence[Formula]
+Progress = Callable[[int], None]
+D = TypeVar("D", xr.Dataset, pd.DataFrame, xr.Dataset | pd.DataFrame)
+
+OURS = LABELS[:4]  # what `label` writes
+
+
+def _batches(
+    data: Data, programs: Sequence[Program], chunk: int | None, progress: Progress | None
+) -> Iterator[tuple[slice, dict[str, Tensor]]]:
+    """The samples, a bounded number at a time, with the signals that the programs need."""
+    layout = programs[0].layout
+    if chunk is not None and chunk < 1:
+        raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
+    needed = set[str]().union(*(program.needed for program in programs))
+    used = needed or {layout.signals[0].name}  # a formula about nothing still has a batch
+    for rows in slices(samples_of(data), chunk or chunk_size(programs)):
+        yield rows, tensors_of(data, layout, rows, used)
+        if progress is not None:
+            progress(rows.stop - rows.start)
+
+
+def named(formulas: Rules) -> dict[str, Formula]:
+    """Rules under their names; those without go by their text."""
+    rules = dict(formulas) if isinstance(formulas, Mapping) else {str(f): f for f in formulas}
+    if not rules:
+        raise FormulaError("give at least one rule to judge the data by")
+    return rules
+
+
+def explanation_of(
+    data: Data,
+    formulas: Rules,
+    end: str | None = None,
+    chunk: int | None = None,
+    *,
+    layout: Layout | None = None,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Why the samples satisfy or violate the rules; `layout` as in `label`."""
+    layout = layout or layout_of(data)
+    found = Explainer(list(named(formulas).values()), layout, end)
+    for _, tensors in _batches(data, found.programs, chunk, progress):
+        found.add(tensors)
+    return found.explanation()
+
+
+def label(
+    data: D,
+    formulas: Rules,
+    end: str | None = None,
+    chunk: int | None = None,
+    *,
+    layout: Layout | None = None,
+    progress: Progress | None = None,
+) -> D:
+    """A copy with `satisfied` and `robustness` for all rules together and for each of them.
+
+    `layout`: of the signals, where it is not to be read off the data: the tolerance of equal real
+    numbers is a share of the span that it tells.
+
+    In a dataset the rules have a dimension of their own, `rule`; in a table, if there are
+    several, each has a column "satisfied: <rule>".
+    """
+    rules = named(formulas)
+    layout = layout or layout_of(data)
+    programs = [compile(formula, layout, end) for formula in rules.values()]
+    shape = (samples_of(data), len(rules))
+    verdicts, margins = np.empty(shape, bool), np.empty(shape, np.float32)
+    with torch.no_grad():
+        for rows, tensors in _batches(data, programs, chunk, progress):
+            for r, program in enumerate(programs):
+                verdicts[rows, r] = program.verdict(tensors).numpy()
+                margins[rows, r] = program.robustness(tensors).numpy()
+    if isinstance(data, pd.DataFrame):
+        return _labelled_table(data, list(rules), verdicts, margins)
+    about = {"surrogate_constraint": str(conjunction(*rules.values()))}
+    about |= {} if end is None else {"surrogate_end": end}
+    return _labelled(data, list(rules), verdicts, margins).assign_attrs(about)
+
+
+def _labelled(
+    data: xr.Dataset, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
+) -> xr.Dataset:
+    means = {
+        "satisfied": "whether the sample satisfies all rules",
+        "robustness": "margin by which the sample satisfies all rules",
+        "rule_satisfied": "whether the sample satisfies the rule",
+        "rule_robustness": "margin by which the sample satisfies the rule",
+    }
+    values = (verdicts.all(1), margins.min(1), verdicts, margins)
+    made = {
+        name: (("sample", "rule")[: value.ndim], value, {"long_name": means[name]})
+        for name, value in zip(OURS, values, strict=True)
+    }
+    free = data.drop_vars([*OURS, "rule"], errors="ignore")
+    return free.assign(made).assign_coords(rule=("rule", np.array(rules, dtype=object)))
+
+
+def _labelled_table(
+    data: pd.DataFrame, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
+) -> pd.DataFrame:
+    old = judged(data)
+    own = [name for name in OURS[:2] if name in data.columns and name not in old]
+    if own:
+        raise DataError(f"the table has a column {own[0]!r} of its own; rename it to keep it")
+    kept = data[[name for name in data.columns if name not in old]].copy()
+    kept["satisfied"] = np.asarray(verdicts.all(1))
+    kept["robustness"] = np.asarray(margins.min(1))
+    if len(rules) > 1:
+        for r, rule in enumerate(rules):
+            kept[EACH + rule] = verdicts[:, r]
+    return kept

@@ -1,0 +1,285 @@
+"""Two or three tables side by side: the columns that they share, as numbers.
+
+A column x (n,) holds numbers, dates (in seconds since 1970) or words (their places in a list that
+all sides share); NaN is a value that is missing. Labels of an earlier judgement and numbers of rows
+(`sample`, `instance`) are no columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from surrogate.errors import ModelError
+from surrogate.evaluation.distances import Array
+from surrogate.kinds.contents import LABELS, Data, judged, samples_of
+from surrogate.kinds.images.values import is_images
+from surrogate.kinds.tables import spellings
+from surrogate.kinds.tables.cells import Dates, Numbers, Truths, Words, raw_of
+from surrogate.kinds.tables.column_types import MARKERS
+
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?")
+SCALED = 300  # powers of two beyond which squares are no numbers
+TRUTH = ("False", "True")
+SHOWN = 12  # names in a message
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values (n,) of one column in each of the tables; `words`: what the codes of words mean."""
+
+    name: str
+    kind: str  # number, date or word
+    sides: tuple[Array, ...]
+    words: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> Array:
+        return self.sides[0]
+
+    @property
+    def right(self) -> Array:
+        """Of the reference; of a table that is alone, its own."""
+        return self.sides[min(1, len(self.sides) - 1)]
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether it counts, as far as the reference tells."""
+        known = self.right[~np.isnan(self.right)]
+        return self.kind == "number" and known.size > 0 and bool((known == np.rint(known)).all())
+
+    @cached_property
+    def gaps(self) -> bool:
+        return any(bool(np.isnan(side).any()) for side in self.sides)
+
+    @cached_property
+    def power(self) -> int:
+        """Of two, by which numbers are too large (1e300) or too small (5e-324) to be squared."""
+        if self.kind == "word":
+            return 0
+        known = [side[~np.isnan(side)] for side in self.sides]
+        largest = max(float(np.abs(side).max(initial=0.0)) for side in known)
+        power = int(np.frexp(largest)[1])
+        return power if abs(power) > SCALED else 0
+
+    def tame(self) -> Column:
+        """The same in a unit in which squares are numbers."""
+        if not self.power:
+            return self
+        return replace(self, sides=tuple(np.ldexp(side, -self.power) for side in self.sides))
+
+    def often(self) -> np.ndarray:
+        """How many rows of all sides have each of the words, (K,)."""
+        both = np.concatenate(self.sides)
+        return np.bincount(both[~np.isnan(both)].astype(np.int64), minlength=len(self.words))
+
+    def some(self, rows: Sequence[np.ndarray]) -> Column:
+        """Some rows of each side."""
+        chosen = zip(self.sides, rows, strict=True)
+        return replace(self, sides=tuple(side[some] for side, some in chosen))
+
+
+# --- one table ------------------------------------------------------------------------------------
+
+
+def is_table(data: Any) -> bool:
+    """Whether data are rows: a table, or a dataset without time that holds no images."""
+    return isinstance(data, pd.DataFrame) or (
+        isinstance(data, xr.Dataset)
+        and "time" not in data.dims
+        and "sample" in data.dims
+        and not is_images(data)
+    )
+
+
+class Rows:
+    """The columns of a table, and the weights (n,) of its rows; those without weight are left."""
+
+    def __init__(self, data: Data, who: str, least: int = 2) -> None:
+        self.who = who
+        self.count = samples_of(data)
+        whole = frame_of(data, who)
+        weights = self._weights(whole)
+        self.kept = weights > 0
+        if self.kept.sum() < least:
+            raise ModelError(f"{who}: at least {least} are needed, not {int(self.kept.sum())}")
+        self.weights: Array = weights[self.kept]
+        rows = whole if self.kept.all() else whole[self.kept]
+        self.satisfied: float | None = None
+        if "satisfied" in labels_of(data):
+            verdicts = rows["satisfied"].to_numpy(np.float64)
+            self.satisfied = float(np.average(verdicts, weights=self.weights))
+        self.frame = rows[columns_of(data, rows)]
+        if not len(self.frame.columns):
+            raise ModelError(f"{who}: there are no columns of numbers or words")
+
+    def _weights(self, frame: pd.DataFrame) -> Array:
+        """exp(log_weight), the largest being 1: (n,)."""
+        if "log_weight" not in frame.columns:
+            return np.ones(len(frame))
+        try:
+            logs = frame["log_weight"].to_numpy(np.float64)
+        except (TypeError, ValueError):
+            raise ModelError(f"{self.who}: log_weight must be numbers") from None
+        if np.isnan(logs).any() or not np.isfinite(logs.max(initial=-np.inf)):
+            raise ModelError(
+                f"{self.who}: log_weight must be a number for each sample, some of them finite; "
+                "drop it to weigh all alike"
+            )
+        return np.asarray(np.exp(logs - logs.max()))
+
+
+def frame_of(data: Data, who: str) -> pd.DataFrame:
+    """A dataset over (sample,), or (sample, instance), as a table; its values are read."""
+    if isinstance(data, xr.Dataset):
+        over = [name for name in ("sample", "instance") if name in data.dims]
+        own = [k for k, v in data.data_vars.items() if v.dims and set(v.dims) <= set(over)]
+        try:
+            plain = data[own].reset_coords(drop=True).compute()
+        except MemoryError:
+            raise
+        except Exception as problem:
+            raise ModelError(f"cannot read {who}: {problem}") from None
+        full = {str(k): v.broadcast_like(plain).transpose(*over) for k, v in plain.items()}
+        return pd.DataFrame({name: v.values.ravel() for name, v in full.items()})
+    frame = data.rename(columns=str)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ModelError(f"{who}: two columns are named {twice!r}; rename one of them")
+    return frame
+
+
+def labels_of(data: Data) -> list[str]:
+    """Verdicts of an earlier judgement; a column that only has the name of one is data."""
+    if isinstance(data, pd.DataFrame):
+        return judged(data)
+    return [n for n in LABELS if n in data.data_vars and "kind" not in data[n].attrs]
+
+
+def columns_of(data: Data, frame: pd.DataFrame) -> list[str]:
+    """Names that are neither labels nor numbers of rows."""
+    left = {*labels_of(data), "log_weight"}
+    if "sample" in frame.columns and pd.api.types.is_integer_dtype(frame["sample"]):
+        left |= {"sample", "instance"}
+    return [name for name in frame.columns if name not in left and name[:8] != "Unnamed:"]
+
+
+# --- what tables share ----------------------------------------------------------------------------
+
+
+def shared(*tables: Rows) -> tuple[list[Column], tuple[str, ...]]:
+    """The columns that all tables have, in the order of the second, and those that some lack."""
+    order = list(dict.fromkeys(n for t in (*tables[1:], tables[0]) for n in t.frame.columns))
+    common = [name for name in order if all(name in t.frame.columns for t in tables)]
+    if not common:
+        have = "; ".join(f"{t.who}: {_listed(list(t.frame.columns))}" for t in tables)
+        raise ModelError(f"no column is in common ({have}); name tables of the same columns")
+    found = [_column(name, tables) for name in common]
+    return found, tuple(name for name in order if name not in common)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+
+
+def _column(name: str, tables: Sequence[Rows]) -> Column:
+    """The column of all tables; what is written as words in one may be numbers in another."""
+    read = [_read(each, name) for each in tables]
+    kinds = {kind for kind, _ in read} - {"missing"}
+    if kinds <= {"word"} and kinds:
+        return _dated(name, read) or _worded(name, read)
+    if len(kinds) > 1 and "word" not in kinds:
+        raise _other_kinds(name, tables, read)
+    kind = next(iter(kinds - {"word"}), "number")
+    convert = _dates if kind == "date" else _numbers
+    words = ("word", "missing")
+    made = [convert(values) if own in words else values for own, values in read]
+    known = [each for each in made if each is not None]
+    if len(known) < len(made):
+        raise _other_kinds(name, tables, read)
+    return Column(name, kind, tuple(known))
+
+
+def _read(table: Rows, name: str) -> tuple[str, Any]:
+    """What a column holds, as numbers (n,) or words (n,) with None for gaps."""
+    try:
+        raw = raw_of(table.frame[name])
+    except ModelError as problem:
+        told = re.sub(r"(: [^:]*|, or leave [^,]*) \(types=.*\)", "", str(problem))
+        raise ModelError(f"{table.who}: {told}") from None
+    match raw:
+        case Numbers(values):
+            kind, found = "number", values.astype(np.float64)
+        case Dates(values):
+            seconds = (values - np.datetime64(0, "s")) / np.timedelta64(1, "s")
+            kind, found = "date", seconds.astype(np.float64)
+        case Truths(codes):
+            words = np.array([*TRUTH, None], dtype=object)[codes]
+            return ("word" if (codes >= 0).any() else "missing"), words
+        case Words(codes, kinds):
+            words = np.array([*kinds, None], dtype=object)[codes]
+            return ("word" if (codes >= 0).any() else "missing"), words
+    if np.isnan(found).all():
+        return "missing", np.full(len(found), None, dtype=object)
+    return kind, found
+
+
+def _other_kinds(name: str, tables: Sequence[Rows], read: Sequence[tuple[str, Any]]) -> ModelError:
+    held = [f"{k}s in {t.who}" for t, (k, _) in zip(tables, read, strict=True) if k != "missing"]
+    return ModelError(f"{name} holds {', '.join(held)}; repair it, or drop it from one of them")
+
+
+def _dated(name: str, read: Sequence[tuple[str, Any]]) -> Column | None:
+    """Words of all sides as dates, if they all are."""
+    made = [_dates(values) for _, values in read]
+    known = [each for each in made if each is not None]
+    return Column(name, "date", tuple(known)) if len(known) == len(made) else None
+
+
+def _dates(words: Any) -> Array | None:
+    """Words as dates, if all of them are: (n,)."""
+    codes, kinds = _distinct(words)
+    if not all(DATE.fullmatch(word) for word in kinds):
+        spelled = spellings.dates(kinds)
+        if spelled is None or not spelled.whole:
+            return None
+        kinds = [word for word in spelled.plain if word is not None]
+    plain = pd.Series(kinds, dtype=object)
+    stamps = pd.to_datetime(plain, errors="coerce", format="ISO8601", utc=True)
+    if stamps.isna().any():
+        return None
+    seconds = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    return np.asarray(np.append(seconds.to_numpy(np.float64), np.nan)[codes])
+
+
+def _numbers(words: Any) -> Array | None:
+    """Words as numbers, if all of them are; True and False are 1 and 0: (n,)."""
+    codes, kinds = _distinct(words)
+    plain = [float(TRUTH.index(word)) if word in TRUTH else word for word in kinds]
+    read = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
+    spelled = spellings.numbers(kinds) if np.isnan(read).any() else None
+    if spelled is not None and spelled.whole:
+        read = np.array([float(word) for word in spelled.plain if word is not None])
+    return np.asarray(np.append(read, np.nan)[codes]) if np.isfinite(read).all() else None
+
+
+def _distinct(words: Any) -> tuple[np.ndarray, list[str]]:
+    """Codes (n,) into the different words; beside numbers and dates "?" and "NA" are gaps."""
+    plain = np.array([None if w is None or w.lower() in MARKERS else w for w in words], object)
+    codes, kinds = pd.factorize(plain)
+    return codes, [str(kind) for kind in kinds]
+
+
+def _worded(name: str, read: Sequence[tuple[str, Any]]) -> Column:
+    """Codes among the words of all sides, in the order of the alphabet."""
+    codes, kinds = pd.factorize(np.concatenate([words for _, words in read]), sort=True)
+    places = np.where(codes < 0, np.nan, codes)
+    ends = np.cumsum([len(words) for _, words in read])[:-1]
+    return Column(name, "word", tuple(np.split(places, ends)), tuple(map(str, kinds)))

@@ -1,0 +1,245 @@
+"""Tables <-> normalised tensors (B, D): the channels of the columns, one after the other.
+
+A table is a dataset over (sample,) whose variables say what they hold, as `understanding` makes it
+of a DataFrame: attrs["kind"] is number, integer, date, category or boolean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from torch import Tensor
+
+from constraints import FormulaError, Layout
+from constraints.compile.followers import Follower
+from constraints.gaussian.latent import Warp
+from surrogate.errors import ModelError
+from surrogate.kinds.codec import NONE, Codec
+from surrogate.kinds.contents import LABELS
+from surrogate.kinds.tables import columns
+from surrogate.kinds.tables.columns import NUMBERS, WORDS, Column, Numbers, Words
+from surrogate.kinds.tables.dependents import Following, following, restored
+from surrogate.kinds.variables import Samples, plain
+
+
+@dataclass(frozen=True, eq=False)
+class TableCodec(Codec):
+    """How the rows of one table become tensors and back. Made by `fit`."""
+
+    columns: tuple[Column, ...]
+
+    kind = "table"
+    noun = "rows"
+
+    @classmethod
+    def fit(cls, data: xr.Dataset, rows: np.ndarray | None = None) -> TableCodec:
+        """Codec of a dataset over (sample,). Numbers are learned as the quantiles of `rows`; words
+        are those of the whole table, for one that is not known cannot be encoded.
+        """
+        found: list[Numbers | Words] = []
+        for name, kind in kinds(data).items():
+            values = np.asarray(data[name].values)
+            some = values if rows is None or kind in WORDS else _learned(values, rows)
+            found.append(columns.fitted(name, kind, some, plain(data[name].attrs)))
+        made = cls(following(data, found))
+        if not made.shape[0]:
+            raise ModelError("all rows are the same: there is nothing to learn from them")
+        return made
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (sum(column.size for column in self.columns),)
+
+    @property
+    def affine(self) -> bool:
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def learned(self) -> str:
+        led = [f"{c.name} from {c.leader.name}" for c in self.columns if isinstance(c, Following)]
+        return ", ".join(self.names) + (f" ({', '.join(led)})" if led else "")
+
+    @cached_property
+    def _layout(self) -> Layout:
+        try:
+            return Layout(tuple(column.signal() for column in self.columns))
+        except FormulaError as problem:
+            raise ModelError(str(problem)) from None
+
+    def layout(self) -> Layout:
+        return self._layout
+
+    def warps(self) -> Mapping[str, Warp]:
+        return {c.name: c.quantiles for c in self.columns if isinstance(c, Numbers)}
+
+    def followers(self) -> Mapping[str, Follower]:
+        return {c.name: c.follower() for c in self.columns if isinstance(c, Following)}
+
+    def _parts(self) -> Iterator[tuple[Column, slice]]:
+        """Each column with the channels that it is read from."""
+        for column in self.columns:
+            source = column.leader if isinstance(column, Following) else column
+            yield column, self._channels[source.name]
+
+    def _own(self) -> Iterator[tuple[Column, slice]]:
+        """Each column that has channels of its own, with them, in their order."""
+        return ((column, at) for column, at in self._parts() if column.size)
+
+    @cached_property
+    def _channels(self) -> dict[str, slice]:
+        ends = np.cumsum([column.size for column in self.columns]).tolist()
+        starts = [0, *ends[:-1]]
+        return {c.name: slice(a, b) for c, a, b in zip(self.columns, starts, ends, strict=True)}
+
+    # --- there and back ---------------------------------------------------------------------------
+
+    def encode(
+        self,
+        data: xr.Dataset,
+        samples: Samples,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        rows = data.isel(sample=samples)
+        count, size = rows.sizes["sample"], self.shape[0]
+        uniform = torch.rand((count, size), generator=generator, dtype=torch.float64).numpy()
+        parts = [
+            column.encode(np.asarray(rows[column.name].values), uniform[:, at])
+            for column, at in self._own()
+        ]
+        return torch.from_numpy(np.concatenate(parts, 1)).to(dtype)
+
+    def decode(self, x: Tensor) -> dict[str, Tensor]:
+        """Numbers (B,) and the weights of words (B, categories), in data units."""
+        self._check(x)
+        return {column.name: column.decode(x[:, at]) for column, at in self._parts()}
+
+    def latent(self, x: Tensor) -> dict[str, Tensor]:
+        """Numbers as standard normals (B,), and the weights of words."""
+        return {column.name: column.latent(x[:, at]) for column, at in self._parts()}
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim != 2 or tuple(x.shape[1:]) != self.shape:
+            raise ModelError(f"encoded rows have shape (B, {self.shape[0]}), not {tuple(x.shape)}")
+
+    @torch.no_grad()
+    def finish(self, x: Tensor) -> dict[str, np.ndarray]:
+        self._check(x)
+        exact = x.detach().to("cpu", torch.float64).numpy()
+        if not np.isfinite(exact).all():
+            raise ModelError("a row has diverged: it is not made of numbers")
+        return {column.name: column.finish(exact[:, at]) for column, at in self._parts()}
+
+    def signals_of(self, x: Tensor) -> dict[str, Tensor]:
+        exact = x.detach().to("cpu", torch.float64).numpy()
+        return {c.name: torch.from_numpy(c.signals_of(exact[:, at])) for c, at in self._parts()}
+
+    def to_dataset(self, x: Tensor, attrs: Mapping[str, Any] = NONE) -> xr.Dataset:
+        made = self.finish(x)
+        about = {column.name: dict(column.attrs) for column in self.columns}
+        held = {  # else None becomes NaN
+            name: xr.Variable("sample", values, about[name], fastpath=True)
+            for name, values in made.items()
+        }
+        return xr.Dataset(held, {"sample": np.arange(len(x))}, dict(attrs))
+
+    def within(self, x: Tensor) -> Tensor:
+        return torch.cat([column.within(x[:, at]) for column, at in self._own()], 1)
+
+    # --- comparing and keeping --------------------------------------------------------------------
+
+    def matches(self, data: xr.Dataset) -> None:
+        found = kinds(data)
+        missing = [name for name in self.names if name not in found]
+        if missing:
+            raise ModelError(
+                f"the table lacks {', '.join(missing)}; the model has {', '.join(self.names)}"
+            )
+        for column in self.columns:
+            if (found[column.name] in NUMBERS) != (column.kind in NUMBERS):
+                raise ModelError(
+                    f"{column.name} is a {found[column.name]} in the table, and a {column.kind} in "
+                    "the model"
+                )
+
+    def read(self, frame: pd.DataFrame) -> xr.Dataset:
+        """A table with the columns of this codec as a dataset."""
+        missing = [name for name in self.names if name not in frame.columns]
+        if missing:
+            raise ModelError(f"the table lacks {', '.join(missing)}")
+        made = {}
+        for column in self.columns:
+            try:
+                held = _read(frame[column.name], column.kind)
+            except (TypeError, ValueError) as problem:
+                raise ModelError(f"{column.name} is no {column.kind}: {problem}") from None
+            made[column.name] = ("sample", held, dict(column.attrs) | {"kind": column.kind})
+        return xr.Dataset(made)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"kind": self.kind, "columns": [column.to_config() for column in self.columns]}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> TableCodec:
+        """What `to_config` wrote; ModelError says what is wrong."""
+        if not isinstance(config, Mapping) or config.get("kind") != cls.kind:
+            raise ModelError("this is no codec of tables")
+        listed = config.get("columns")
+        if not isinstance(listed, list) or not listed:
+            raise ModelError("in the codec, there are no columns")
+        alone = [columns.from_config(each) for each in listed]
+        names = [column.name for column in alone]
+        if len(set(names)) < len(names):
+            raise ModelError("in the codec, columns need names of their own")
+        follows = {each["name"]: each["follows"] for each in listed if "follows" in each}
+        made = cls(restored(alone, follows))
+        made.layout()
+        return made
+
+
+def _learned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The values of some rows; all, if only by the others it is known that some are missing."""
+    gaps = pd.isna(values)
+    own = gaps[rows]
+    return values if gaps.any() and (own.all() or not own.any()) else values[rows]
+
+
+def _read(values: pd.Series[Any], kind: str) -> np.ndarray:
+    if kind in WORDS:
+        return np.asarray(values.astype(object))
+    if kind == "date":
+        return np.asarray(pd.to_datetime(values), "datetime64[ns]")
+    return np.asarray(pd.to_numeric(values).astype("Float64").astype(float))
+
+
+def kinds(data: xr.Dataset) -> dict[str, str]:
+    """What each variable over (sample,) holds; its own word for it comes first."""
+    if not isinstance(data, xr.Dataset):
+        raise ModelError(f"a table is an xarray.Dataset here, not {type(data).__name__}")
+    found = {}
+    for key, array in data.data_vars.items():
+        own = array.attrs.get("kind")
+        known = own in (*NUMBERS, *WORDS)  # a column may have the name of a label
+        if array.dims == ("sample",) and (known or str(key) not in LABELS):
+            found[str(key)] = str(own) if known else _kind(array)
+    if not found:
+        raise ModelError("the table has no columns over the dimension 'sample'")
+    return found
+
+
+def _kind(array: xr.DataArray) -> str:
+    known = {"i": "integer", "u": "integer", "f": "number", "b": "boolean", "M": "date"}
+    return known.get(array.dtype.kind, "category")

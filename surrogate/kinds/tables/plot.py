@@ -1,0 +1,182 @@
+"""Pictures of tables: for each column how its values are spread, beside those of a reference.
+
+A panel has bars 0, 1, 2, ...: bins of numbers or dates, or the most frequent words; what is missing
+has a bar of its own. Every value is in one of them: the outermost bins hold what lies beyond, and
+one bar the rarer words.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surrogate.evaluation.distances import Array
+from surrogate.kinds.tables.align import Column
+from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BINS = 30
+UNITS = 40  # whole numbers that have a bar each
+WORDS = 8  # that have one
+TAIL = 4.0  # times the middle 98 %, beyond which a range is a tail
+ACROSS = 4
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Shares (bars,) of each side; `labels`: bar (or place between bars) -> text."""
+
+    shares: tuple[Array, ...]
+    labels: Mapping[float, str]
+    words: bool = False
+
+
+def bars(column: Column, weights: Sequence[Array]) -> Bars:
+    """The bars of a column; they add up to 1 for each side, with weights (n,)."""
+    if column.kind == "word":
+        codes, labels = _worded(column)
+    else:
+        codes, labels = _numbered(column)
+    count = 1 + max(int(max(each.max(initial=0) for each in codes)), int(max(labels, default=0)))
+    if column.gaps:
+        count += 1 if column.kind == "word" else 2  # with a gap between
+        labels = {**labels, count - 1: MISSING}
+        codes = [np.where(each < 0, count - 1, each) for each in codes]
+    shares = [np.bincount(each, w, count) / w.sum() for each, w in zip(codes, weights, strict=True)]
+    return Bars(tuple(shares), labels, column.kind == "word")
+
+
+def _worded(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
+    """The most frequent words of all sides together; the others share a bar."""
+    often = sum(
+        np.bincount(side[~np.isnan(side)].astype(np.int64), minlength=len(column.words))
+        / max(1, len(side))
+        for side in column.sides
+    )
+    order = np.argsort(-np.asarray(often), kind="stable")
+    shown = order if len(order) <= WORDS + 1 else order[:WORDS]
+    place = np.full(len(order), len(shown))
+    place[shown] = np.arange(len(shown))
+    labels: dict[float, str] = {k: short(column.words[w], 16) for k, w in enumerate(shown)}
+    if len(shown) < len(order):
+        labels[len(shown)] = f"{len(order) - len(shown):,} others"
+    codes = [
+        np.where(np.isnan(side), -1, place[np.nan_to_num(side, nan=0.0).astype(np.int64)])
+        for side in column.sides
+    ]
+    return codes, labels
+
+
+def _numbered(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
+    """Bins between the ends of all sides, or of what is not a tail of them."""
+    tame = column.tame()
+    both = np.concatenate(tame.sides)
+    known = both[~np.isnan(both)]
+    if not known.size:
+        return [np.full(len(side), -1) for side in tame.sides], {}
+    low, high = _ends(known)
+    one = column.whole and tame is column and high - low < UNITS
+    count = round(high - low) + 1 if one else 1 if low == high else BINS
+    width = 1.0 if one else (high - low) / count or 1.0
+    start = low - 0.5 if one else low
+    codes = []
+    for side in tame.sides:
+        place = np.floor((np.nan_to_num(side, nan=low) - start) / width)
+        codes.append(np.where(np.isnan(side), -1, np.clip(place, 0, count - 1)).astype(np.int64))
+    places = _ticks(low, high, count == 1)
+    labels = {(at - start) / width - 0.5: _told(column, at, high - low) for at in places}
+    return codes, {0.0: next(iter(labels.values()))} if count == 1 else labels
+
+
+def _ends(known: Array) -> tuple[float, float]:
+    low, high = float(known.min()), float(known.max())
+    first, last = (float(each) for each in np.quantile(known, [0.01, 0.99]))
+    if last > first and high - low > TAIL * (last - first):
+        return first, last
+    return low, high
+
+
+def _ticks(low: float, high: float, single: bool) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    if single:
+        return [low]
+    found = [float(t) for t in MaxNLocator(3).tick_values(low, high) if low <= t <= high]
+    return found or [low, high]
+
+
+def _told(column: Column, at: float, span: float) -> str:
+    """A value in the column's own unit, whatever was needed to count."""
+    if column.kind == "date":
+        unit = "D" if span > 3 * 86_400 else "s"
+        return str(np.datetime64(int(at), "s").astype(f"datetime64[{unit}]")).replace("T", " ")
+    value = float(np.ldexp(at, column.power))
+    return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e6 or not value else f"{value:.3g}"
+
+
+def small_multiples(
+    columns: Sequence[Column],
+    weights: Sequence[Array],
+    *,
+    notes: Mapping[str, str] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """A panel for each column: the samples filled, a reference (if there is one) as an outline.
+
+    `notes`: what to say of a column below its name.
+    """
+    # the object interface: no window system, no global state
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    across = min(ACROSS, len(columns))
+    down = -(-len(columns) // across)
+    figure = Figure(figsize=(max(2.75 * across, 4.5), 2.05 * down), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for k, (axis, column) in enumerate(zip(axes, columns, strict=False)):
+        _panel(axis, bars(column, weights), COLOURS[k % len(COLOURS)])
+        note = (notes or {}).get(column.name)
+        # a name from a file is not mathematics, whatever dollars it holds
+        axis.set_title(
+            short(column.name, 30) + (f"\n{note}" if note else ""),
+            loc="left",
+            fontsize=8.5,
+            parse_math=False,
+        )
+    for axis in axes[len(columns) :]:
+        axis.remove()
+    if title:
+        figure.suptitle(textwrap.fill(title, 30 * across), fontsize=10, parse_math=False)
+    return figure
+
+
+def _panel(axis: Axes, found: Bars, colour: str) -> None:
+    count = len(found.shares[0])
+    edges = np.arange(count + 1) - 0.5
+    way = {"orientation": "horizontal"} if found.words else {}
+    axis.stairs(found.shares[0], edges, fill=True, color=colour, alpha=0.55, **way)  # type: ignore[arg-type]
+    if len(found.shares) > 1:
+        axis.stairs(found.shares[1], edges, color=AGAINST, linewidth=1.2, **way)  # type: ignore[arg-type]
+    places, texts = list(found.labels), [found.labels[k] for k in found.labels]
+    axis.spines[["top", "right"]].set_visible(False)
+    if found.words:
+        axis.set_yticks(places, texts, fontsize=7.5, parse_math=False)
+        axis.set_ylim(max(count, 4) - 0.4, -0.6)  # a single word is a bar, not a wall
+        axis.set_xticks([])
+        axis.spines[["bottom"]].set_visible(False)
+    else:
+        axis.set_xticks(places, texts, fontsize=7.5, parse_math=False)
+        room = max(0, 7 - count) / 2
+        axis.set_xlim(-0.7 - room, count - 0.3 + room)
+        axis.set_yticks([])
+        axis.spines[["left"]].set_visible(False)
+    axis.tick_params(length=2)

@@ -1,0 +1,346 @@
+"""A table of rows: what its columns are, as a dataset over (sample,) and in plain words.
+
+Row i of a table is a sample x_i whose parts are of several kinds: real numbers, whole numbers, one
+of a few words, true or false, dates; some may be missing. `understand` finds the kinds, leaves out
+what no model of rows can learn (identifiers, row numbers), and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from surrogate.errors import ModelError
+from surrogate.kinds.contents import EACH, LABELS, judged
+from surrogate.kinds.tables import column_types as kinds
+from surrogate.kinds.tables.cells import Unlearnable
+from surrogate.kinds.tables.column_types import KINDS as KINDS
+from surrogate.kinds.tables.column_types import Read
+
+MISSING = ("model", "refuse", "drop")
+FEWEST = 50  # rows
+IDENTIFIER = 0.9  # share of rows with a word of their own
+MOST_WORDS = 2_000  # that a category may have
+MANY = 20  # different words that an identifier has at least
+LONG = 40  # characters in a text, on average
+GLANCE = 5_000  # rows that tell whether words are texts
+TAKEN = ("sample", "instance", "rule", *LABELS)  # names of dimensions and labels
+_ID = re.compile(r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$")  # id, user_id, PassengerId
+UNNAMED = "Unnamed: "  # what pandas calls a column without a name
+SHOWN = 12  # names in a message
+NONE: Mapping[str, str] = MappingProxyType({})
+HEADINGS = {
+    "number": "numbers",
+    "integer": "whole numbers",
+    "category": "categories",
+    "boolean": "true or false",
+    "date": "dates",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of one column; `note` says why, where that is not obvious."""
+
+    name: str
+    kind: str
+    missing: int
+    distinct: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.distinct:,})" if self.kind == "category" else self.name
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A table as data: variables over (sample,), with their `kind` in attrs.
+
+    number: float64, NaN where missing; integer: int64, or float64 with NaN; category: objects, str
+    or None; boolean: bool, or objects True, False, None; date: datetime64[ns] with NaT, and in
+    attrs the `format`: "date" or "datetime".
+    """
+
+    data: xr.Dataset
+    columns: tuple[Column, ...]
+    dropped: int = 0  # rows, for missing values
+
+    def lines(self) -> list[str]:
+        """What to tell a person."""
+        made = []
+        for kind, heading in HEADINGS.items():
+            names = [str(each) for each in self.columns if each.kind == kind]
+            made += [f"{heading}: {listed(names)}"] if names else []
+        out = [f"{each.name} ({each.note})" for each in self.columns if each.kind == "ignore"]
+        made += [f"left out: {listed(out)}"] if out else []
+        learned = [each for each in self.columns if each.kind != "ignore"]
+        made += [f"{each.name}: {each.note}" for each in learned if each.note]
+        gaps = [f"{each.name} {each.missing:,}" for each in learned if each.missing]
+        if self.dropped:
+            many = f"{self.dropped:,} of {self.dropped + self.data.sizes['sample']:,} rows"
+            made.append(f"missing values: {listed(gaps)}; the {many} that have some are dropped")
+        elif gaps:
+            made.append(f"missing values, which are modelled: {listed(gaps)}")
+        return made
+
+
+def listed(names: Sequence[str], most: int = SHOWN) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def understand(
+    frame: pd.DataFrame, types: Mapping[str, str] = NONE, missing: str = "model"
+) -> Understood:
+    """What a table of rows holds; `types` (column -> one of KINDS) overrules what is found.
+
+    `missing`: "model" values that are missing as such, "refuse" them, or "drop" their rows.
+    """
+    table, types, renamed = _checked(frame, types, missing)
+    verdicts = judged(frame.rename(columns=lambda name: str(name).strip()))
+    labels = [f"{name}_" if name in TAKEN else name for name in verdicts]
+    labels = [name for name in labels if name not in types]
+    numbers = ("sample_", "instance_") if {"sample_", "instance_"} <= {*renamed} else ()
+    found: dict[str, Read] = {}
+    told: list[Column] = []
+    for name in table.columns:
+        kind = types.get(name)
+        note = "as asked" if kind == "ignore" else "a verdict of surrogate" * (name in labels)
+        if kind is None and name in numbers:
+            note = "it tells which rows belong together"
+        if not note:
+            try:
+                read = kinds.read(table[name], kind)
+                note = _left_out(name, read, kind is not None)
+            except Unlearnable as problem:
+                if kind is not None:
+                    raise
+                note = problem.why
+        if note:
+            gaps = int(table[name].isna().sum())
+            told.append(Column(renamed.get(name) or name, "ignore", gaps, 0, note))
+            continue
+        found[name] = read
+        said = read.note
+        if name in renamed:
+            named = f"called {renamed[name]!r} in the table, a name that cannot be used here"
+            said = f"{named}; {said}" if said else named
+        told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, said))
+    if not found:
+        why = listed([f"{each.name} ({each.note})" for each in told])
+        raise ModelError(f"no column is left to learn from; left out: {why}")
+    keep = _kept(found, missing)
+    data = xr.Dataset({name: _variable(read, keep) for name, read in found.items()})
+    about = {"standard_name": "realization", "long_name": "row", "units": "1"}
+    data = data.assign_coords(sample=("sample", np.arange(keep.sum()), about))
+    return Understood(data, tuple(told), int((~keep).sum()))
+
+
+def _checked(
+    frame: pd.DataFrame, types: Mapping[str, str], missing: str
+) -> tuple[pd.DataFrame, Mapping[str, str], Mapping[str, str]]:
+    """The table with names that can be written, `types` by them, and the old names of new ones."""
+    if not isinstance(frame, pd.DataFrame) or frame.empty:
+        raise ModelError("the table is empty; give one with a header and rows")
+    if missing not in MISSING:
+        raise ModelError(f"missing is {' or '.join(MISSING)}, not {missing!r}")
+    if frame.columns.nlevels > 1:
+        raise ModelError("the columns have names of several levels; give each a single one")
+    table = frame.rename(columns=lambda name: str(name).strip()).reset_index(drop=True)
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()][0]
+        raise ModelError(f"the table has two columns named {twice!r}; rename one of them")
+    for name, kind in types.items():
+        if name not in table.columns:
+            near = get_close_matches(name, table.columns, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ModelError(
+                f"there is no column {name!r}{hint}; have {listed(list(table.columns))}"
+            )
+        if kind not in KINDS:
+            raise ModelError(f"the type of {name} is {', '.join(KINDS)}, not {kind!r}")
+    _enough(len(table))
+    names = _writable(list(table.columns))
+    old = {new: name for name, new in names.items() if new != name}
+    return table.rename(columns=names), {names[n]: kind for n, kind in types.items()}, old
+
+
+def _writable(names: Sequence[str]) -> dict[str, str]:
+    """Names that a dataset and a formula can write, by those that a table has."""
+    made: dict[str, str] = {}
+    for at, name in enumerate(names):
+        plain = "".join(each if each.isprintable() else " " for each in name.replace('"', "'"))
+        new = " ".join(plain.split()) if plain != name else name
+        new = new or f"{UNNAMED}{at}"
+        while new in TAKEN or (new != name and (new in names or new in made.values())):
+            new += "_"
+        made[name] = new
+    return made
+
+
+def _enough(rows: int, left: str = "") -> None:
+    if rows < FEWEST:
+        raise ModelError(f"{rows} rows{left} are too few to learn from; give {FEWEST} or more")
+
+
+def _left_out(name: str, read: Read, forced: bool) -> str:
+    """Why a column is left out; empty where it is learned."""
+    rows = int((~read.missing).sum())
+    if not rows:
+        return "all values are missing"
+    if read.kind == "category" and read.distinct > MOST_WORDS and forced:
+        raise ModelError(
+            f"{name} has {read.distinct:,} different words, and a category has at most "
+            f'{MOST_WORDS:,}; group them, or leave it out (types={{"{name}": "ignore"}})'
+        )
+    if forced:
+        return ""
+    if read.kind == "category" and read.distinct > rows / 2 and _is_text(read):
+        return f"text: {read.distinct:,} different ones in {rows:,} rows"
+    if read.kind == "category" and read.distinct >= max(MANY, IDENTIFIER * rows):
+        return f"an identifier: {read.distinct:,} different words in {rows:,} rows"
+    if read.kind == "category" and read.distinct > MOST_WORDS:
+        return f"{read.distinct:,} different words, and {MOST_WORDS:,} can be learned"
+    if read.note == kinds.ROUNDED and read.distinct >= IDENTIFIER * rows:
+        return f"an identifier: {read.distinct:,} different numbers of 16 digits or more"
+    if read.kind == "integer" and not read.missing.any():
+        counted = np.array_equal(read.values - read.values[0], np.arange(rows))
+        index = name.lower() == "index" or name.startswith(f"{UNNAMED}0")
+        if (counted and read.values[0] in (0, 1)) or (index and read.distinct == rows):
+            return f"a row number: {', '.join(map(str, read.values[:3]))}, ..."
+        if read.distinct == rows and _ID.search(name):
+            return f"an identifier: {rows:,} different numbers in {rows:,} rows"
+    return "it has no name in the header" if name.startswith(UNNAMED) else ""
+
+
+def _is_text(read: Read) -> bool:
+    """Whether words are sentences: long, and of several words."""
+    known = [str(word) for word in read.values[~read.missing][:GLANCE]]
+    long = sum(map(len, known)) > LONG * len(known)
+    return long and sum(word.count(" ") for word in known) >= 3 * len(known)
+
+
+def _kept(found: Mapping[str, Read], missing: str) -> np.ndarray:
+    """The rows to learn from, (N,)."""
+    some = {name: read.missing for name, read in found.items() if read.missing.any()}
+    if missing == "refuse" and some:
+        counts = listed([f"{name} {int(gaps.sum()):,}" for name, gaps in some.items()])
+        name, gaps = next(iter(some.items()))
+        raise ModelError(
+            f"some values are missing: {counts}; first {name} in row {int(gaps.argmax())}; repair "
+            'them, drop their rows (missing="drop"), or learn where they are missing '
+            '(missing="model")'
+        )
+    rows = len(next(iter(found.values())).missing)
+    keep = np.ones(rows, bool)
+    if missing == "drop":
+        for gaps in some.values():
+            keep &= ~gaps
+        _enough(int(keep.sum()), f" of {rows:,} without missing values")
+    return keep
+
+
+def _variable(read: Read, keep: np.ndarray) -> xr.Variable:
+    values = read.values if keep.all() else read.values[keep]
+    about = {"kind": read.kind}
+    if read.kind == "date":
+        about["format"] = kinds.format_of(values)
+    if read.missing.any() and not keep.all():  # none is missing any more
+        plain = {"integer": np.int64, "boolean": bool}
+        values = values.astype(plain.get(read.kind, values.dtype))
+    return xr.Variable("sample", values, about, fastpath=True)  # else None becomes NaN
+
+
+# --- and back -------------------------------------------------------------------------------------
+
+
+def to_frame(data: xr.Dataset) -> pd.DataFrame:
+    """A plain table of samples (sample,) or (sample, instance), labels behind the data.
+
+    Several instances have a row each, with the columns `sample` and `instance` in front.
+    """
+    several = data.sizes.get("instance", 0) if "instance" in data.dims else 0
+    own = [str(name) for name in data.data_vars if _is_data(data[name])]
+    made: dict[str, Any] = {}
+    if several:
+        samples = data.sizes["sample"]
+        made["sample"] = np.repeat(np.arange(samples), several)
+        made["instance"] = np.tile(np.arange(1, several + 1), samples)
+    for name in own:
+        made[name] = _column(data[name])
+    for name, values in _verdicts(data).items():
+        label = f"surrogate {name}" if name in made else name
+        made[label] = np.repeat(values, several) if several else values
+    frame = pd.DataFrame(made)
+    frame.attrs = dict(data.attrs)
+    return frame
+
+
+def _is_data(array: xr.DataArray) -> bool:
+    known = "kind" in array.attrs or str(array.name) not in LABELS
+    return known and set(array.dims) in ({"sample"}, {"sample", "instance"})
+
+
+def _column(array: xr.DataArray) -> Any:
+    """Values (N,) of a type that tables have."""
+    turned = array.transpose("sample", ...)
+    values, kind = np.asarray(turned.values).reshape(-1), array.attrs.get("kind")
+    if kind == "integer" and values.dtype.kind == "f":
+        gaps = np.isnan(values)
+        whole = np.where(gaps, 0, np.rint(values)).astype(np.int64)
+        return pd.arrays.IntegerArray(whole, gaps) if gaps.any() else whole
+    if values.dtype == object and kind == "boolean":
+        return pd.array(values, dtype="boolean")
+    if values.dtype.kind in "OU":
+        words = values.astype(object)
+        words[pd.isna(words)] = None
+        return pd.Series(words, dtype="object")  # else None becomes NaN
+    return values
+
+
+def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
+    """The labels of the samples by their names in tables."""
+    names = ("satisfied", "robustness", "log_weight")
+    plain = [n for n in names if n in data and "kind" not in data[n].attrs]
+    made = {name: np.asarray(data[name].values) for name in plain}
+    if "rule_satisfied" in data and data.sizes["rule"] > 1:
+        each = data["rule_satisfied"].transpose("sample", "rule").values.astype(bool)
+        made |= {f"{EACH}{rule}": each[:, r] for r, rule in enumerate(data["rule"].values)}
+    return made
+
+
+def with_dates(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as it was read from text, with dates and numbers for what is written as such."""
+    found = {str(name): kinds.plain_in(frame[name]) for name in frame.columns}
+    return frame.assign(**{name: plain for name, plain in found.items() if plain is not None})
+
+
+def gathered(frame: pd.DataFrame) -> xr.Dataset | None:
+    """The dataset over (sample, instance) that `to_frame` wrote row by row; None for other tables.
+
+    Labels are left out.
+    """
+    if list(frame.columns[:2]) != ["sample", "instance"] or len(frame.columns) < 3:
+        return None
+    several = int(frame["instance"].nunique())
+    samples, rest = divmod(len(frame), several)
+    numbered = np.tile(np.arange(1, several + 1), samples)
+    if rest or several < 2 or not np.array_equal(frame["instance"].to_numpy(), numbered):
+        return None
+    if not np.array_equal(frame["sample"].to_numpy(), np.repeat(np.arange(samples), several)):
+        return None
+    labels = judged(frame)
+    made = {}
+    for name in frame.columns[2:]:
+        if name not in labels:
+            values = frame[name].to_numpy().reshape(samples, several)
+            made[name] = xr.Variable(("sample", "instance"), values, fastpath=True)
+    return xr.Dataset(made, attrs=dict(frame.attrs)) if made else None

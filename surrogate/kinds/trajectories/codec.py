@@ -1,0 +1,362 @@
+"""Trajectories <-> normalised tensors (B, C, T).
+
+A channel holds a number (or the one-hot weight of a word) for each step: y is dequantised where it
+counts something, transformed to z = f(y), and normalised coordinate by coordinate,
+
+    x[c, t] = (z[c, t] - mean[c, t]) / scale[c, t].
+
+Static variables are repeated over time and decoded from their average. Species that follow from a
+conservation law have no channel. A coordinate that is the same in all data (a fixed start) has the
+scale of its dequantisation noise, or 1, and decodes to its constant; a channel of such coordinates
+is left out of the tensor. The way back is differentiable: constraints speak data units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from constraints import Layout
+from surrogate.errors import ModelError
+from surrogate.kinds.codec import NONE, Codec
+from surrogate.kinds.trajectories import config as stored
+from surrogate.kinds.trajectories.conservation import Law, Relation
+from surrogate.kinds.trajectories.fit_codec import CHUNK, fit, values_of
+from surrogate.kinds.trajectories.ranges import Ranges, members, rounded_apart
+from surrogate.kinds.trajectories.transforms import rounded
+from surrogate.kinds.variables import Samples, Variable, pieces, sample_number, survey
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSeriesCodec(Codec):
+    """How the trajectories of one dataset become tensors and back. Made by `fit`."""
+
+    variables: tuple[Variable, ...]  # in the order of the data; totals come last
+    relations: tuple[Relation, ...]
+    mean: Tensor  # of all channels, (K, T), float64
+    scale: Tensor
+    fixed: Tensor  # values in data units where all data agree, NaN elsewhere
+    signals: Layout
+    coords: Mapping[str, Mapping[str, Any]]  # as `stored.pack` writes them
+    about: str = ""  # the dataset's own surrogate_config
+    ignored: tuple[str, ...] = ()  # variables of the data that are not learned
+
+    kind = "time series"
+    noun = "trajectories"
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        data: xr.Dataset,
+        *,
+        transforms: Mapping[str, str] = NONE,
+        laws: Sequence[Law] | None = None,
+        chunk: int | None = None,
+    ) -> TimeSeriesCodec:
+        """Codec of a dataset over (sample, time), which may be lazy: `chunk` samples at a time.
+
+        `transforms`: variable -> "identity" (unless named), "log", "log(LOW)", "logit",
+        "logit(LOW, HIGH)" or "auto" (log where there is a long tail); "*" stands for all others.
+        `laws`: conserved sums as name -> weight, instead of those the dataset knows of.
+        """
+        made = fit(data, transforms, laws, chunk)
+        about = data.attrs.get("surrogate_config")
+        about = about if isinstance(about, str) else ""
+        return cls(**vars(made), coords=stored.coordinates(data), about=about)
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(C, T) of one trajectory."""
+        return len(self._free), self.mean.shape[1]
+
+    @property
+    def affine(self) -> bool:
+        return all(variable.transform.kind == "identity" for variable in self.variables)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the channels, in their order; a word's is "weather: rain"."""
+        every = [name for variable in self._encoded for name in variable.channels]
+        return tuple(every[i] for i in self._free.tolist())
+
+    @property
+    def learned(self) -> str:
+        """The variables for people: "S, I, R (R from conservation)"."""
+        names = ", ".join(v.name for v in self.variables if not v.total)
+        notes = [f"{', '.join(self.restored)} from conservation"] if self.restored else []
+        notes += [f"{', '.join(self.constant)} constant"] if self.constant else []
+        return f"{names} ({'; '.join(notes)})" if notes else names
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return self.signals.times
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """Variables that are the same in all trajectories; they have no channel."""
+        still = [v.name for v, rows in self._rows if not self.fixed[rows].isnan().any()]
+        return tuple(still)
+
+    @property
+    def restored(self) -> tuple[str, ...]:
+        """Species that follow from conservation laws; they have no channel."""
+        return tuple(relation.dependent for relation in self.relations)
+
+    def layout(self) -> Layout:
+        """The signals that `decode` gives, as formulas see them."""
+        return self.signals
+
+    @cached_property
+    def _encoded(self) -> tuple[Variable, ...]:
+        return tuple(v for v in self.variables if v.name not in self.restored)
+
+    @cached_property
+    def _rows(self) -> tuple[tuple[Variable, slice], ...]:
+        """Each variable with its rows of `mean`."""
+        ends = np.cumsum([len(v.channels) for v in self._encoded]).tolist()
+        rows = (slice(a, b) for a, b in zip([0, *ends], ends, strict=False))
+        return tuple(zip(self._encoded, rows, strict=True))
+
+    @cached_property
+    def _free(self) -> Tensor:
+        """Channels that vary, and so are in the tensor."""
+        return self.fixed.isnan().any(1).nonzero()[:, 0]
+
+    # --- there ------------------------------------------------------------------------------------
+
+    def encode(
+        self,
+        data: xr.Dataset,
+        samples: Samples,
+        generator: torch.Generator,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Some samples as a normalised tensor (B, C, T), integers dequantised.
+
+        Each sample takes the same count of random numbers, so batches do not change its noise.
+        """
+        size = max(1, CHUNK // self.mean.numel())
+        parts = [
+            self._encode(data, piece, generator).to(dtype)
+            for piece in pieces(samples, data.sizes["sample"], size)
+        ]
+        return torch.cat(parts) if parts else torch.zeros((0, *self.shape), dtype=dtype)
+
+    def _encode(self, data: xr.Dataset, samples: Samples, generator: torch.Generator) -> Tensor:
+        values = values_of(data, self.variables, self.relations, samples)
+        batch = len(values[self._encoded[0].name])
+        steps = self.mean.shape[1]
+        counts = [v.name for v in self._encoded if v.kind == "integer"]
+        uniform = torch.rand((batch, len(counts), steps), generator=generator, dtype=torch.float64)
+        parts = []
+        for variable, rows in self._rows:
+            spread = variable.spread(values[variable.name])
+            self._check_fixed(variable, spread, self.fixed[rows], samples)
+            noise: Tensor | float = 0.5
+            if variable.kind == "integer":
+                at = counts.index(variable.name)
+                noise = uniform[:, at : at + 1, : spread.shape[2]]
+            parts.append(variable.forward(spread, noise).expand(-1, -1, steps))
+        x = (torch.cat(parts, 1) - self.mean) / self.scale
+        return x[:, self._free]
+
+    def _check_fixed(
+        self, variable: Variable, spread: Tensor, fixed: Tensor, samples: Samples
+    ) -> None:
+        """Values that cannot be told apart in the tensor are those of the training data."""
+        fixed = fixed[:, : spread.shape[2]]
+        wrong = (spread != fixed) & ~fixed.isnan()
+        if bool(wrong.any()):
+            sample, k, step = wrong.nonzero()[0].tolist()
+            when = "" if variable.static else f" at step {step}"
+            raise ModelError(
+                f"{variable.channels[k]} is {fixed[k, step]:g}{when} in all trajectories that the "
+                f"model was made from, and {spread[sample, k, step]:g} in sample "
+                f"{sample_number(samples, sample)} of these"
+            )
+
+    # --- and back ---------------------------------------------------------------------------------
+
+    def decode(self, x: Tensor) -> dict[str, Tensor]:
+        """Signals in data units, differentiable, not rounded: series (B, T), static (B,).
+
+        Words are weights: (B, T, categories) or (B, categories).
+        """
+        values = self._signals(x, whole=False)
+        made = {}
+        for variable in self.variables:
+            if variable.total:
+                continue
+            y = values[variable.name]  # (B, K, T)
+            y = y.movedim(1, -1) if variable.kind == "words" else y[:, 0]
+            made[variable.name] = y[:, 0] if variable.static else y
+        return made
+
+    def _signals(self, x: Tensor, whole: bool) -> dict[str, Tensor]:
+        """Every variable and total in data units, (B, K, T) or (B, K, 1)."""
+        if x.ndim != 3 or tuple(x.shape[1:]) != self.shape:
+            wanted = f"(B, {self.shape[0]}, {self.shape[1]})"
+            raise ModelError(f"encoded trajectories have shape {wanted}, not {tuple(x.shape)}")
+        mean, scale, fixed = (each.to(x) for each in (self.mean, self.scale, self.fixed))
+        every = x.new_zeros(len(x), *self.mean.shape).index_copy(1, self._free.to(x.device), x)
+        z = mean + scale * every
+        values, exact = {}, {}
+        for variable, rows in self._rows:
+            part, known = z[:, rows], fixed[rows]
+            if variable.static:
+                part, known = part.mean(2, keepdim=True), known[:, :1]
+            y = variable.transform.inverse(part)
+            exact[variable.name] = torch.where(known.isnan(), y, torch.nan)
+            y = rounded(y) if whole and variable.kind == "integer" else y
+            values[variable.name] = torch.where(known.isnan(), y, known)
+        for relation in self.relations:
+            total = relation.total
+            sums = values[total] if isinstance(total, str) else total + 0 * every[:, :1]
+            sums = sums.expand(-1, -1, x.shape[2])
+            found = relation.restore(values, sums)
+            if whole and self._named[relation.dependent].kind == "integer":
+                self._round_apart(relation, values, exact, found)
+                found = relation.restore(values, sums)
+            values[relation.dependent] = found
+        return values
+
+    def _round_apart(
+        self,
+        relation: Relation,
+        values: dict[str, Tensor],
+        exact: Mapping[str, Tensor],
+        found: Tensor,
+    ) -> None:
+        """Round some counts the other way where `found`, which follows from them, is impossible."""
+        dependent = self._named[relation.dependent]
+        moving = list(relation.weights)
+        excess = found - found.clamp(dependent.low, dependent.high)
+        if not bool((excess != 0).any()):
+            return
+        made = rounded_apart(
+            [(self._named[name], weight) for name, weight in relation.weights.items()],
+            [exact[name] for name in moving],
+            [values[name] for name in moving],
+            excess,
+        )
+        values.update(zip(moving, made, strict=True))
+
+    @cached_property
+    def _named(self) -> dict[str, Variable]:
+        return {variable.name: variable for variable in self.variables}
+
+    @torch.no_grad()
+    def finish(self, x: Tensor) -> dict[str, np.ndarray]:
+        """Trajectories as the data have them: integers rounded, words chosen, nothing clipped.
+
+        Counts that outgrow the type of the data get a wider one.
+        """
+        values = self._signals(x.detach().to("cpu", torch.float64), whole=True)
+        made = {}
+        for variable in self.variables:
+            if variable.total:
+                continue
+            y = values[variable.name]
+            y = y.argmax(1) if variable.kind == "words" else y[:, 0]
+            made[variable.name] = stored.typed(
+                variable, (y[:, 0] if variable.static else y).numpy()
+            )
+        return made
+
+    def to_dataset(self, x: Tensor, attrs: Mapping[str, Any] = NONE) -> xr.Dataset:
+        """Trajectories as a dataset with the dimensions, types and coordinates of the data."""
+        made = {}
+        for name, values in self.finish(x).items():
+            variable = next(v for v in self.variables if v.name == name)
+            turned = values.T if variable.dims == ("time", "sample") else values
+            made[name] = (variable.dims, turned, dict(variable.attrs))
+        own = {"surrogate_config": self.about} if self.about else {}
+        coords = stored.unpacked(self.coords, len(x))
+        return xr.Dataset(made, coords, {**own, **attrs})
+
+    def within(self, x: Tensor) -> Tensor:
+        """x (B, C, T) brought into the ranges of the variables; differentiable almost everywhere.
+
+        What is there already is left as it is: encoded data are, up to the half units of counts
+        that another species follows from.
+        """
+        x = self._ranges.box(x)
+        for relation in self.relations:
+            found = self._signals(x, whole=False)[relation.dependent][:, 0]
+            moving = members(relation, self._channels)
+            x = self._ranges.restored(x, found, self._named[relation.dependent], moving)
+        return x
+
+    @cached_property
+    def _channels(self) -> tuple[Variable, ...]:
+        """The variable of each channel of the tensor."""
+        every = [variable for variable in self._encoded for _ in variable.channels]
+        return tuple(every[i] for i in self._free.tolist())
+
+    @cached_property
+    def _ranges(self) -> Ranges:
+        return Ranges.of(self._channels, self.mean[self._free], self.scale[self._free])
+
+    # --- comparing and keeping --------------------------------------------------------------------
+
+    def matches(self, data: xr.Dataset) -> None:
+        """ModelError unless the dataset has the variables and the grid of this codec."""
+        signals, found, _ = survey(data)
+        own = {v.name: v for v in self.variables if not v.total}
+        others = {v.name: v for v in found}
+        missing = [name for name in own if name not in others]
+        extra = [name for name in others if name not in own]
+        if missing or extra:
+            parts = [f"lacks {', '.join(missing)}"] if missing else []
+            parts += [f"has {', '.join(extra)} besides"] if extra else []
+            raise ModelError(f"the dataset {' and '.join(parts)}; the model has {', '.join(own)}")
+        for name, variable in own.items():
+            other = others[name]
+            alike = other.kind == variable.kind or self._whole_total(name, other)
+            if not alike or other.static != variable.static:
+                cast = "; make it whole: .astype(int)" if variable.kind == "integer" else ""
+                raise ModelError(
+                    f"{name} is {_said(other)} in the data, {_said(variable)} in the model{cast}"
+                )
+        _same_grid(self.times, signals.times)
+
+    def _whole_total(self, name: str, other: Variable) -> bool:
+        """Whether a real static is read as a count because it is a total of counts."""
+        return other.kind == "real" and any(name == each.total for each in self.relations)
+
+    def to_config(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        return stored.to_config(self)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> TimeSeriesCodec:
+        """The codec that `to_config` described; ModelError says what is wrong with a config."""
+        return cls(**stored.from_config(config))
+
+
+def _said(variable: Variable) -> str:
+    return f"{variable.kind} {'for each sample' if variable.static else 'for each step'}"
+
+
+def _same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
+    if len(own) != len(other):
+        raise ModelError(f"the dataset has {len(other)} times, the model {len(own)}")
+    gap = min((b - a for a, b in pairwise(own)), default=1.0)
+    for step, (a, b) in enumerate(zip(own, other, strict=True)):
+        if abs(a - b) > 1e-6 * gap:
+            raise ModelError(
+                f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
+                "model; interpolate, or train a model on this grid"
+            )

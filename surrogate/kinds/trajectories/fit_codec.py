@@ -1,0 +1,248 @@
+"""What a codec learns of a dataset: variables, relations between them, means and scales.
+
+Two passes over the samples, a chunk at a time, so that memory is bounded by the chunk. The first
+finds words, long tails and conserved totals; the second the moments of every coordinate and the
+ends of ranges.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from constraints import Layout
+from surrogate.errors import ModelError
+from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
+from surrogate.kinds.trajectories.statistics import Edges, Moments, Skewness, Totals
+from surrogate.kinds.trajectories.transforms import for_counts, from_text
+from surrogate.kinds.variables import (
+    MOST_WORDS,
+    NUMBERS,
+    Samples,
+    Variable,
+    read,
+    sample_number,
+    slices,
+    survey,
+    words_of,
+)
+
+CHUNK = 250_000  # numbers of one variable that are looked at together
+ALL = "*"  # in `transforms`: every variable of numbers that is not named
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parts of a codec; means, scales and constants (K, T) are float64, see there."""
+
+    variables: tuple[Variable, ...]
+    relations: tuple[Relation, ...]
+    mean: Tensor
+    scale: Tensor
+    fixed: Tensor
+    signals: Layout
+    ignored: tuple[str, ...]
+
+
+def fit(
+    data: xr.Dataset,
+    transforms: Mapping[str, str],
+    laws: Sequence[Law] | None,
+    chunk: int | None,
+) -> Fit:
+    """Two passes over the data."""
+    signals, found, ignored = survey(data)
+    samples, steps = data.sizes["sample"], data.sizes["time"]
+    if samples < 2:
+        raise ModelError(f"{samples} trajectory is too little to learn from; give at least 2")
+    if chunk is not None and chunk < 1:
+        raise ModelError(f"chunk is a number of samples >= 1, not {chunk}")
+    rows = list(slices(samples, chunk or max(1, CHUNK // steps)))
+    variables = _with_transforms(found, transforms, signals)
+    variables = tuple(_with_words(data, v, rows) if v.kind == "words" else v for v in variables)
+    relations = _relations(data, variables, transforms, laws)
+    variables, relations = _census(data, variables, relations, transforms, rows)
+    moments, edges = _moments(data, variables, relations, rows)
+    variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
+    mean = torch.cat([each.mean.expand(-1, steps) for each in moments])
+    scale = torch.cat([each.scale.expand(-1, steps) for each in moments])
+    fixed = torch.cat([each.fixed.expand(-1, steps) for each in moments])
+    if not bool(fixed.isnan().any()):
+        raise ModelError("all trajectories are the same: there is nothing to learn from them")
+    return Fit(variables, relations, mean, scale, fixed, signals, ignored)
+
+
+def values_of(
+    data: xr.Dataset,
+    variables: Sequence[Variable],
+    relations: Sequence[Relation],
+    samples: Samples,
+) -> dict[str, Tensor]:
+    """Every variable (n, T) or (n, 1), totals too; ModelError where a relation does not hold."""
+    values = {v.name: read(data, v, samples) for v in variables if not v.total}
+    kinds = {v.name: v.kind for v in variables}
+    for relation in relations:
+        totals = Totals(relation, kinds[relation.dependent] == "integer")
+        found = totals.of(values, samples)
+        if isinstance(relation.total, str):
+            known = values.setdefault(relation.total, found[:, None])[:, 0]
+        else:
+            known = torch.full_like(found, relation.total)
+        wrong = (found - known).abs() > totals.slack_in(values)
+        if bool(wrong.any()):
+            at = int(wrong.nonzero()[0, 0])
+            raise ModelError(
+                f"{relation} is {found[at]:g} in sample {sample_number(samples, at)}, and "
+                f"{known[at]:g} in what the model was made from"
+            )
+    return values
+
+
+def _with_transforms(
+    variables: Sequence[Variable], transforms: Mapping[str, str], signals: Layout
+) -> tuple[Variable, ...]:
+    """Variables with the transforms that are named; "auto" is decided later."""
+    able = [v.name for v in variables if v.kind in NUMBERS]
+    for name in transforms:
+        if name not in (*able, ALL):
+            raise ModelError(
+                f"there is no variable {name!r} of numbers to transform; have {', '.join(able)}"
+            )
+    made = []
+    for variable in variables:
+        name = variable.name
+        text = _wish(variable, transforms)
+        if name in able and text != AUTO:
+            signal = signals.find(name)
+            known = (signal.low, signal.high) if signal else (-torch.inf, torch.inf)
+            transform = from_text(text, name=name, integer=variable.kind == "integer", known=known)
+            made.append(replace(variable, transform=transform))
+        else:
+            made.append(variable)
+    return tuple(made)
+
+
+def _wish(variable: Variable, transforms: Mapping[str, str]) -> str:
+    return transforms.get(variable.name, transforms.get(ALL, "identity"))
+
+
+def _with_ends(variable: Variable, edges: Edges, signals: Layout) -> Variable:
+    """A variable of numbers with its range: what is known of it, else what the data show."""
+    if variable.kind not in NUMBERS:
+        return variable
+    signal = signals.find(variable.name)
+    low, high = edges.hard
+    if signal is not None:
+        low = signal.low if math.isfinite(signal.low) else low
+        high = signal.high if math.isfinite(signal.high) else high
+    # what is never negative, or a share, is so for a reason
+    low = 0.0 if low == -math.inf and edges.low >= 0 else low
+    high = 1.0 if high == math.inf and edges.low >= 0 and edges.high <= 1 else high
+    return replace(variable, low=min(low, edges.low), high=max(high, edges.high))
+
+
+def _with_words(data: xr.Dataset, variable: Variable, rows: Sequence[slice]) -> Variable:
+    found: set[str] = set()
+    for chosen in rows:
+        found |= words_of(data, variable, chosen)
+        if len(found) > MOST_WORDS:
+            raise ModelError(
+                f"{variable.name} has more than {MOST_WORDS} different words, such as "
+                f"{', '.join(sorted(found)[:3])}; drop it, or join them into fewer categories"
+            )
+    return replace(variable, categories=tuple(sorted(found)))
+
+
+def _relations(
+    data: xr.Dataset,
+    variables: Sequence[Variable],
+    transforms: Mapping[str, str],
+    laws: Sequence[Law] | None,
+) -> tuple[Relation, ...]:
+    series = [v for v in variables if v.kind in NUMBERS and not v.static]
+    names = [v.name for v in series]
+    if laws is None:
+        known: Any = _described(data).get("conservation_laws") or []
+    else:
+        known = laws
+        for name in {name for law in checked_laws(laws) for name in law} - set(names):
+            raise ModelError(f"a law names {name!r}, which is no series; have {', '.join(names)}")
+    counts = {v.name for v in series if v.kind == "integer"}
+    return solve(checked_laws(known), names, counts, keep=transforms)
+
+
+def _described(data: xr.Dataset) -> dict[str, Any]:
+    try:
+        about = json.loads(data.attrs["surrogate_config"])
+    except (KeyError, TypeError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
+def _census(
+    data: xr.Dataset,
+    variables: tuple[Variable, ...],
+    relations: tuple[Relation, ...],
+    transforms: Mapping[str, str],
+    rows: Sequence[slice],
+) -> tuple[tuple[Variable, ...], tuple[Relation, ...]]:
+    """The first pass: which tails are long, and what the relations conserve."""
+    kinds = {v.name: v.kind for v in variables}
+    statics = [v.name for v in variables if v.static and v.kind in NUMBERS]
+    tails = {
+        v.name: Skewness(v) for v in variables if v.kind in NUMBERS and _wish(v, transforms) == AUTO
+    }
+    totals = [Totals(each, kinds[each.dependent] == "integer", statics) for each in relations]
+    for chosen in rows if tails or totals else []:
+        values = {v.name: read(data, v, chosen) for v in variables}
+        for name, tail in tails.items():
+            tail.add(values[name])
+        for total in totals:
+            total.add(values, chosen)
+    chosen_logs = {name for name, tail in tails.items() if tail.prefers_log}
+    made = {
+        v.name: replace(v, transform=tails[v.name].log) if v.name in chosen_logs else v
+        for v in variables
+    }
+    solved = []
+    for total in totals:
+        relation = total.settled()
+        solved.append(relation)
+        if isinstance(relation.total, str) and total.whole and relation.total in made:
+            # a parameter such as N is stored as a real number, but it counts something
+            known = made[relation.total]
+            transform = known.transform
+            if known.kind == "real":
+                transform = for_counts(transform)
+            made[relation.total] = replace(known, kind="integer", transform=transform)
+        elif isinstance(relation.total, str):
+            kind = "integer" if total.whole else "real"
+            made[relation.total] = Variable(relation.total, kind, static=True, total=True)
+    return tuple(made.values()), tuple(solved)
+
+
+def _moments(
+    data: xr.Dataset,
+    variables: Sequence[Variable],
+    relations: Sequence[Relation],
+    rows: Sequence[slice],
+) -> tuple[list[Moments], dict[str, Edges]]:
+    """The second pass."""
+    dependent = {relation.dependent for relation in relations}
+    moments = [Moments(v) for v in variables if v.name not in dependent]
+    edges = {v.name: Edges() for v in variables}
+    for chosen in rows:
+        values = values_of(data, variables, relations, chosen)
+        for each in moments:
+            each.add(values[each.variable.name])
+        for name, ends in edges.items():
+            ends.add(values[name])
+    return moments, edges

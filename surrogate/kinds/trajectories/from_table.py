@@ -1,0 +1,392 @@
+"""People's own tables as trajectories over (sample, time).
+
+Three shapes are understood. A *long* table has a row for each step of each run, told apart by a
+column `id`. A *series* has a row for each step of one long record; windows of it are the samples.
+A table of *rows* has one run in each row and its steps in columns: 0, 1, 2 or t0, t1, t2; with
+S0, S1, I0, I1 there are two variables. Dates become steps of one length in a unit of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from surrogate.errors import ModelError
+from surrogate.kinds.trajectories.records import (
+    Clock,
+    Run,
+    array_of,
+    positions,
+    runs_of,
+    usual_step,
+    values_of,
+)
+
+OVERLAP = "surrogate_overlap"  # attribute: windows on either side that share steps with one
+MISSING = ("refuse", "drop")
+TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month", "year")
+_STEP = re.compile(r"(.*?)[ _:.\-]?(\d+(?:\.\d+)?)")
+_INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+
+
+def trajectories_from_table(
+    frame: pd.DataFrame,
+    *,
+    time: str | None = None,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    missing: str = "refuse",
+    pool: str | None = None,
+) -> tuple[xr.Dataset, str]:
+    """Trajectories (sample, time), and in plain words what was understood of the table.
+
+    `columns`: the variables; all others if not given. `window`, `stride`: cut every run into
+    windows of that many steps, one every `stride` steps (a window's length if not given).
+    `missing`: "refuse" values and steps that are missing, or "drop" the runs or windows that have
+    some. `pool`: treat each column as a run of its own of one variable with this name, so that
+    seven cities are samples of "cases".
+    """
+    table = _checked(frame, time, id, columns, window, stride, missing, pool)
+    used = {id, *(columns or ())}
+    column = time or next((c for c in table.columns if c.lower() in TIMES and c not in used), None)
+    if id is None and column is None and window is None and pool is None:
+        steps = _steps_in(list(table.columns) if columns is None else list(columns))
+        if steps:
+            return _from_rows(table, steps, columns, missing)
+    chosen = _variables(table, {column, id}, columns)
+    runs, clock = runs_of(table, column, id, chosen)
+    many = f"{len(runs):,} run" + "s" * (len(runs) != 1)
+    said = f"long table: {many}" if id else f"one series of {len(table):,} steps"
+    if pool is not None:
+        runs = _pooled(runs, pool)
+        said += f", each of {len(chosen)} columns ({', '.join(chosen)}) a run of {pool}"
+    if window is not None:
+        made, note = _windows(runs, clock, window, stride or window, missing)
+    elif len(runs) > 1:
+        made, note = _whole_runs(runs, clock, missing)
+    else:
+        raise ModelError(
+            f"the table holds {many if id else said}, which is a single sample: cut it into "
+            f"windows (window=52), or name {'another' if id else 'the'} column that tells runs "
+            "apart (id=...)"
+        )
+    said += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
+    said += "" if pool else f"; columns {', '.join(chosen)}"
+    data, understood = _finished(made, said)
+    if window is not None and stride is not None and stride < window:
+        data.attrs[OVERLAP] = math.ceil(window / stride) - 1
+    return data, understood
+
+
+def _checked(
+    frame: pd.DataFrame,
+    time: str | None,
+    id: str | None,
+    columns: Sequence[str] | None,
+    window: int | None,
+    stride: int | None,
+    missing: str,
+    pool: str | None,
+) -> pd.DataFrame:
+    if not isinstance(frame, pd.DataFrame) or frame.empty:
+        raise ModelError("the table is empty; give one with a header and rows")
+    table = frame.rename(columns=str).reset_index(drop=True)
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()][0]
+        raise ModelError(f"the table has two columns named {twice!r}; rename one of them")
+    for name in (time, id, *(columns or ())):
+        if name is not None and name not in table.columns:
+            near = get_close_matches(name, table.columns, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ModelError(f"there is no column {name!r}{hint}; have {', '.join(table.columns)}")
+    if columns is not None and (not columns or len(set(columns)) < len(columns)):
+        raise ModelError(f"columns are different names, at least one, not {list(columns)}")
+    for what, value in (("window", window), ("stride", stride)):
+        least = 2 if what == "window" else 1
+        if value is not None and value < least:
+            raise ModelError(f"{what} is a number of steps >= {least}, not {value}")
+    if stride is not None and window is None:
+        raise ModelError("stride says how far apart windows begin: give window as well")
+    if pool is not None and not pool.strip():
+        raise ModelError(f"pool is a name for the variable, not {pool!r}")
+    if missing not in MISSING:
+        raise ModelError(f"missing is {' or '.join(MISSING)}, not {missing!r}")
+    return table
+
+
+def _variables(
+    table: pd.DataFrame, taken: set[str | None], columns: Sequence[str] | None
+) -> list[str]:
+    """Columns that hold variables; an index that was saved with the table is none."""
+    if columns is None:
+        columns = [c for c in table.columns if c not in taken and not c.startswith("Unnamed:")]
+    both = [c for c in columns if c in taken]
+    if both or not columns:
+        raise ModelError(
+            f"{both[0]!r} cannot be a variable and the time or id of the table"
+            if both
+            else "the table has no columns besides time and id"
+        )
+    return list(columns)
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Made:
+    """Samples: values (n, T) of each variable, the grid, and where the samples come from."""
+
+    values: Mapping[str, np.ndarray]
+    times: np.ndarray
+    attrs: Mapping[str, str]
+    coords: Mapping[str, np.ndarray]
+    whole: Collection[str]  # variables that count something
+
+
+def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
+    made = []
+    for run in runs:
+        for column in run.values.columns:
+            if run.values[column].dtype == object:
+                raise ModelError(f"{column} holds words; only columns of numbers can be pooled")
+            own = f"{run.name}, {column}" if run.name else str(column)
+            values = run.values[[column]].rename(columns={column: name})
+            made.append(Run(own, run.labels, run.times, values))
+    return made
+
+
+def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, str]:
+    """Every run a sample; they share one grid, which most of them have."""
+    grids = _without_rounding([run.times for run in runs])
+    common = max(dict.fromkeys(grids), key=grids.count)
+    if len(common) < 2:
+        raise ModelError("every run has a single step; a trajectory needs two or more")
+    kept: list[Run] = []
+    odd = [run for run, grid in zip(runs, grids, strict=True) if grid != common]
+    for run, grid in zip(runs, grids, strict=True):
+        shorter = set(grid) < set(common)
+        if grid != common and not (missing == "drop" and shorter):
+            raise _other_grid(run, grid, common, [each.name for each in odd])
+        gaps = run.values.isna().to_numpy()
+        if gaps.any() and missing == "refuse":
+            raise _gap(run, gaps)
+        if grid == common and not gaps.any():
+            kept.append(run)
+    dropped = len(runs) - len(kept)
+    if not kept:
+        raise ModelError("every run has missing values: nothing is left")
+    values = {
+        str(name): np.stack([array_of(run.values[name]) for run in kept])
+        for name in kept[0].values.columns
+    }
+    coords = {"run": np.array([run.name for run in kept], dtype=object)}
+    note = f" of {len(common)} steps" + (f", {dropped} dropped for gaps" if dropped else "")
+    return Made(values, np.array(common), clock.attrs, coords, _whole(kept)), note
+
+
+def _without_rounding(times: Sequence[np.ndarray]) -> list[tuple[float, ...]]:
+    """Grids that differ by less than a millionth of a step are the same: 0.1 * 3 is 0.3."""
+    every = np.unique(np.concatenate(times))
+    steps = np.diff(every)
+    gaps = [np.diff(each) for each in times if len(each) > 1]
+    usual = float(np.median(np.concatenate(gaps))) if gaps else 1.0
+    starts = np.concatenate([[True], steps > 1e-6 * usual])
+    shared = every[starts][np.cumsum(starts) - 1]
+    return [tuple(shared[np.searchsorted(every, each)].tolist()) for each in times]
+
+
+def _other_grid(
+    run: Run, grid: Sequence[float], common: Sequence[float], odd: Sequence[str]
+) -> ModelError:
+    at = next((i for i, (a, b) in enumerate(zip(grid, common, strict=False)) if a != b), None)
+    if at is None:
+        what = f"it has {len(grid)} steps where most have {len(common)}"
+    else:
+        what = f"step {at} is at {grid[at]:g} where most have {common[at]:g}"
+    every = f" ({len(odd)} runs have: {_listed(odd)})" if len(odd) > 1 else ""
+    drop = ', or drop the runs that lack steps (missing="drop")' * (set(grid) < set(common))
+    return ModelError(
+        f"run {run.name} has other times than most: {what}{every}; bring the runs to one grid, or "
+        f"cut windows (window=52){drop}"
+    )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def _gap(run: Run, gaps: np.ndarray) -> ModelError:
+    row, column = (int(i) for i in np.argwhere(gaps)[0])
+    where = f" of run {run.name}" if run.name else ""
+    return ModelError(
+        f"{run.values.columns[column]} is missing at {run.labels[row]}{where} ({int(gaps.sum())} "
+        'values are missing there in all); repair them, or drop what has gaps (missing="drop")'
+    )
+
+
+def _windows(
+    runs: Sequence[Run], clock: Clock, window: int, stride: int, missing: str
+) -> tuple[Made, str]:
+    """Windows of `window` steps, one every `stride` steps of each run."""
+    length = clock.length or usual_step(np.concatenate([np.diff(run.times) for run in runs]))
+    parts: dict[str, list[np.ndarray]] = {str(name): [] for name in runs[0].values}
+    names: list[str] = []
+    starts: list[Any] = []
+    dropped = 0
+    for run in runs:
+        places = positions(run, length).astype(np.int64)
+        row_of = np.full(int(places[-1]) + 1, -1)
+        row_of[places] = np.arange(len(places))
+        if missing == "refuse":
+            _refuse_gaps(run, row_of)
+        bad = row_of < 0
+        bad[places] |= run.values.isna().to_numpy().any(1)
+        columns = {name: array_of(run.values[name]) for name in parts}
+        for start in range(0, len(row_of) - window + 1, stride):
+            if bad[start : start + window].any():
+                dropped += 1
+                continue
+            rows = row_of[start : start + window]
+            for name, values in columns.items():
+                parts[name].append(values[rows])
+            names.append(run.name)
+            starts.append(run.labels[rows[0]])
+    if not names:
+        longest = max(len(run.times) for run in runs)
+        raise ModelError(
+            f"no window of {window} steps is free of gaps ({dropped} have some)"
+            if dropped
+            else f"windows of {window} steps do not fit into {longest} steps; choose shorter ones"
+        )
+    coords = {"start": np.array(starts)}
+    if len(runs) > 1:
+        coords["run"] = np.array(names, dtype=object)
+    made = {name: np.stack(rows) for name, rows in parts.items()}
+    note = f": {len(names):,} windows of {window} steps, one every {stride}"
+    note += f" ({dropped} more dropped for gaps)" if dropped else ""
+    return Made(made, length * np.arange(window), clock.attrs, coords, _whole(runs)), note
+
+
+def _refuse_gaps(run: Run, row_of: np.ndarray) -> None:
+    absent = np.flatnonzero(row_of < 0)
+    if absent.size:
+        before = run.labels[row_of[absent[0] - 1]]
+        where = f" of run {run.name}" if run.name else ""
+        raise ModelError(
+            f"{absent.size} steps{where} are missing, first after {before}; repair them, or drop "
+            'windows around gaps (missing="drop")'
+        )
+    gaps = run.values.isna().to_numpy()
+    if gaps.any():
+        raise _gap(run, gaps)
+
+
+# --- tables with a run in each row ----------------------------------------------------------------
+
+
+def _steps_in(names: Sequence[str]) -> dict[str, dict[float, str]]:
+    """variable -> step -> column, from names such as S0, S1, S2; empty if there are no three."""
+    groups: dict[str, dict[float, str]] = {}
+    for name in names:
+        found = _STEP.fullmatch(name.strip())
+        if found is not None:
+            steps = groups.setdefault(found[1], {})
+            if float(found[2]) in steps:
+                raise ModelError(f"{steps[float(found[2])]!r} and {name!r} are the same step")
+            steps[float(found[2])] = name
+    longest = max(groups.values(), key=len, default={})
+    alike = {name: steps for name, steps in groups.items() if set(steps) == set(longest)}
+    if len(longest) < 3:
+        return {}
+    if len(alike) == 1 and next(iter(alike)).lower() in ("", *TIMES):
+        return {"value": longest}
+    return alike
+
+
+def _from_rows(
+    table: pd.DataFrame,
+    steps: Mapping[str, Mapping[float, str]],
+    columns: Sequence[str] | None,
+    missing: str,
+) -> tuple[xr.Dataset, str]:
+    grid = sorted(next(iter(steps.values())))
+    taken = {name for each in steps.values() for name in each.values()}
+    others = [c for c in (columns or table.columns) if c not in taken and c[:8] != "Unnamed:"]
+    read = {name: values_of(table[name]) for name in (*taken, *others)}
+    unique = [n for n in others if read[n].dtype == object and read[n].nunique() == len(table) > 2]
+    others = [name for name in others if name not in unique]
+    gaps = np.stack([read[name].isna() for name in (*sorted(taken), *others)], 1)
+    bad = gaps.any(1)
+    if bad.any() and missing == "refuse":
+        row, column = (int(i) for i in np.argwhere(gaps)[0])
+        raise ModelError(
+            f"{(*sorted(taken), *others)[column]} is missing in row {row} ({int(bad.sum())} rows "
+            'have gaps); repair them, or drop such rows (missing="drop")'
+        )
+    if bad.all():
+        raise ModelError("every row has missing values: nothing is left")
+    values: dict[str, np.ndarray] = {}
+    whole: set[str] = set()
+    for name, places in {**steps, **{name: {0.0: name} for name in others}}.items():
+        series = [read[places[step]] for step in sorted(places)]
+        values[name] = np.stack([array_of(each)[~bad] for each in series], 1)
+        whole |= {name} if all(str(each.dtype) == "Int64" for each in series) else set()
+    values |= {name: values[name][:, 0] for name in others}
+    said = f"a run in each row: {len(table):,} runs of {len(grid)} steps, {', '.join(steps)}"
+    said += f"; {int(bad.sum())} dropped for gaps" if bad.any() else ""
+    said += f"; one value for each run: {', '.join(others)}" if others else ""
+    said += f"; left out, a different word in each row: {', '.join(unique)}" if unique else ""
+    return _finished(Made(values, np.array(grid), Clock(None).attrs, {}, whole), said)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _whole(runs: Sequence[Run]) -> set[str]:
+    names = [str(name) for name in runs[0].values]
+    return {n for n in names if all(str(run.values[n].dtype) == "Int64" for run in runs)}
+
+
+def _finished(made: Made, said: str) -> tuple[xr.Dataset, str]:
+    """The dataset; a series that never changes within a sample is a value of the sample."""
+    data: dict[str, Any] = {}
+    still = []
+    for name, values in made.values.items():
+        if values.ndim == 2 and _is_static(values):
+            still.append(name)
+            values = values[:, 0]
+        if name in made.whole:
+            low, high = values.min(), values.max()
+            fits = (k for k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
+            values = values.astype(next(fits, np.int64))
+        data[name] = (("sample", "time")[: values.ndim], values)
+    if len(still) == len(made.values):
+        raise ModelError("no column changes with time: there are no series in the table")
+    said += f"; one value for each run: {', '.join(still)}" if still else ""
+    samples = len(next(iter(made.values.values())))
+    about = {"standard_name": "realization", "long_name": "trajectory", "units": "1"}
+    coords: dict[str, Any] = {
+        "sample": ("sample", np.arange(samples), about),
+        "time": ("time", made.times, dict(made.attrs)),
+    }
+    coords |= {name: ("sample", values) for name, values in made.coords.items()}
+    clash = sorted(set(coords) & set(data))
+    if clash:
+        raise ModelError(f"a variable cannot be named {clash[0]!r} here; rename the column")
+    return xr.Dataset(data, coords, {"source": said}), said
+
+
+def _is_static(values: np.ndarray) -> bool:
+    same = bool((values == values[:, :1]).all())
+    return same and not bool((values[:, 0] == values[0, 0]).all())

@@ -1,0 +1,262 @@
+"""Pictures of trajectories: fan charts, with a few trajectories behind the bands and what was
+required of them in front: values as markers, what is forbidden hatched."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from surrogate.errors import ModelError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from surrogate.kinds.trajectories.requirements import Mark
+
+COLOURS = ("#2d6a9f", "#c8553d", "#4b8f5c", "#8a5a9e", "#b8862b", "#4a4a4a")
+AGAINST = "#3a3a3a"
+REQUIRED = "#1b1b1b"
+BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
+MOST = 20_000  # trajectories looked at: quantiles of a picture need no more
+
+
+def series(data: xr.Dataset) -> list[str]:
+    """Names of the variables that are trajectories over (sample, time)."""
+    names = [
+        str(name)
+        for name, array in data.data_vars.items()
+        if set(array.dims) == {"sample", "time"} and array.dtype.kind in "iufb"
+    ]
+    try:  # Zarr forgets the order of variables, the description of the network does not
+        species = list(json.loads(data.attrs["surrogate_config"])["network"]["species"])
+    except (KeyError, TypeError, ValueError):
+        return names
+    return [name for name in species if name in names] + [n for n in names if n not in species]
+
+
+def weights(data: xr.Dataset) -> np.ndarray | None:
+    """exp(log_weight), which sum to 1: (n,); None where all samples weigh the same."""
+    if "log_weight" not in data.variables:
+        return None
+    array = data["log_weight"]
+    logs = np.asarray(array.values, np.float64) if array.dtype.kind in "iuf" else np.array(np.nan)
+    if array.dims != ("sample",) or np.isnan(logs).any() or not np.isfinite(logs.max()):
+        raise ModelError(
+            "log_weight must be a number for each sample, some of them finite; drop it to weigh "
+            "all alike"
+        )
+    if np.ptp(logs) == 0:
+        return None
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
+
+
+def thinned(data: xr.Dataset, most: int = MOST) -> xr.Dataset:
+    """At most so many samples, evenly taken."""
+    step = -(-data.sizes["sample"] // most)
+    return data if step == 1 else data.isel(sample=slice(None, None, step))
+
+
+def times(data: xr.Dataset) -> np.ndarray:
+    """The grid as matplotlib takes it: numbers, or dates: (T,)."""
+    found = np.asarray(data["time"].values) if "time" in data.variables else None
+    if found is None or found.dtype.kind not in "iufM":
+        return np.arange(data.sizes["time"], dtype=np.float64)
+    return found
+
+
+def values(data: xr.Dataset, name: str) -> np.ndarray:
+    """(n, T), float64."""
+    return np.asarray(data[name].transpose("sample", "time").values, np.float64)
+
+
+def fan_chart(
+    data: xr.Dataset,
+    names: Sequence[str] | None = None,
+    *,
+    against: xr.Dataset | None = None,
+    trajectories: int = 40,
+    title: str | None = None,
+    marks: Sequence[Mark] | None = None,
+    colour: str | None = None,
+) -> Figure:
+    """One panel per variable: median, 50 % and 90 % bands, and some single trajectories.
+
+    `against`: a second dataset, drawn as dashed quantile lines. `marks`: what is required of the
+    trajectories; None: the scenario that the data are labelled with. `colour`: of all panels; None:
+    each its own. Samples count by their weight.
+    """
+    # the object interface: no window system, no global state
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = list(names) if names else series(data)
+    required = _required(data) if marks is None else marks
+    columns = min(3, len(shown))
+    rows = -(-len(shown) // columns)
+    figure = Figure(figsize=(4.6 * columns, 3.4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    few = thinned(data)
+    other = None if against is None else thinned(against)
+    for axis, name, own in zip(axes, shown, COLOURS * len(shown), strict=False):
+        _fan(axis, few, name, colour or own, trajectories)
+        if other is not None and name in series(other):
+            _outline(axis, other, name)
+        _require(axis, times(data), [mark for mark in required if mark.name == name])
+        # a name from a file is not mathematics, whatever dollars it holds
+        axis.set_title(
+            short(name, 40), loc="left", fontweight="bold", fontsize=11, parse_math=False
+        )
+        axis.set_xlabel(_time_label(data), parse_math=False)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(x=0.01)
+    for axis in axes[len(shown) :]:
+        axis.remove()
+    if title is None:
+        title = f"{data.sizes['sample']:,} trajectories: median, 50 % and 90 % bands"
+        title += "" if against is None else "; dashed: median and 90 % of the other data"
+        title += "; marked and shaded: what was required" if required else ""
+    figure.suptitle(textwrap.fill(title, 50 * columns))
+    return figure
+
+
+def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int) -> None:
+    grid, found, weight = times(data), values(data, name), weights(data)
+    mark = "_" if len(grid) == 1 else None  # a single time has no lines to draw
+    some = found[_some(len(found), weight, trajectories)]
+    if len(some):
+        axis.plot(grid, some.T, color=colour, alpha=0.16, linewidth=0.6, marker=mark)
+    for low, high, alpha in BANDS:
+        bottom, top = quantiles(found, [low, high], weight)
+        axis.fill_between(grid, bottom, top, color=colour, alpha=alpha, linewidth=0)
+    middle = quantiles(found, [0.5], weight)[0]
+    axis.plot(grid, middle, color=colour, linewidth=2.0, marker=mark)
+
+
+def _some(count: int, weight: np.ndarray | None, trajectories: int) -> np.ndarray:
+    """Rows of a few trajectories: evenly taken, those of much weight first."""
+    if weight is None:
+        return np.arange(0, count, max(1, count // max(trajectories, 1)))[:trajectories]
+    places = (np.arange(trajectories) + 0.5) / max(trajectories, 1)
+    return np.minimum(np.searchsorted(np.cumsum(weight), places), count - 1)
+
+
+def _outline(axis: Axes, data: xr.Dataset, name: str) -> None:
+    lines = quantiles(values(data, name), [0.05, 0.5, 0.95], weights(data))
+    for line, width in zip(lines, (0.8, 1.4, 0.8), strict=True):
+        axis.plot(times(data), line, color=AGAINST, linewidth=width, linestyle="--")
+
+
+def quantiles(
+    found: np.ndarray, levels: Sequence[float], weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Quantiles over trajectories (n, T) with weights (n,): (len(levels), T); NaN where nothing is
+    known. Of weighted ones: the least value that at least that share of the weight does not exceed.
+    """
+    if weight is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return np.asarray(np.nanquantile(found, levels, axis=0))
+    order = np.argsort(found, axis=0)  # NaN come last
+    known = np.take_along_axis(found, order, 0)
+    shares = np.cumsum(np.where(np.isnan(known), 0.0, weight[order]), axis=0)
+    total = shares[-1]
+    made = np.full((len(levels), found.shape[1]), np.nan)
+    for k, level in enumerate(levels):
+        place = (shares < level * total * (1 - 1e-12)).sum(0)
+        made[k] = np.where(
+            total > 0, known[place.clip(max=len(found) - 1), range(len(total))], np.nan
+        )
+    return made
+
+
+# --- what was required ----------------------------------------------------------------------------
+
+
+def _required(data: xr.Dataset) -> Sequence[Mark]:
+    if "surrogate_constraint" not in data.attrs:
+        return ()
+    from surrogate.kinds.trajectories.requirements import asked  # formulas load torch
+
+    found = asked(data)
+    return () if found is None else found.marks
+
+
+def _require(axis: Axes, grid: np.ndarray, marks: Sequence[Mark]) -> None:
+    """Values as markers, open ones where others would do as well; what is forbidden hatched."""
+    bounds = [mark for mark in marks if not mark.value]
+    finite = [x for mark in marks for x in (mark.low, mark.high) if math.isfinite(x)]
+    if finite:  # room for what lies beyond a bound
+        low, high = axis.get_ylim()
+        low, high = min(low, *finite), max(high, *finite)
+        room = 0.08 * (high - low)
+        up = any(math.isfinite(mark.high) and mark.high + room > high for mark in bounds)
+        down = any(math.isfinite(mark.low) and mark.low - room < low for mark in bounds)
+        axis.set_ylim(low - room * down, high + room * up)
+    for mark in bounds:
+        _bound(axis, grid, mark)
+    for mark in marks:
+        if mark.value:
+            _value(axis, grid, mark)
+
+
+def _value(axis: Axes, grid: np.ndarray, mark: Mark) -> None:
+    when, middle = grid[mark.first], (mark.low + mark.high) / 2
+    either = mark.kind == "either"
+    if mark.high > mark.low:
+        axis.errorbar(
+            [when], [middle], [[middle - mark.low], [mark.high - middle]],
+            fmt="none", color=REQUIRED, capsize=4, linewidth=1.4, zorder=5,
+        )  # fmt: skip
+    axis.plot(
+        [when], [middle], marker="o", markersize=7, linestyle="none", zorder=6, clip_on=False,
+        markerfacecolor="white" if either else REQUIRED,
+        markeredgecolor=REQUIRED if either else "white", markeredgewidth=1.3,
+    )  # fmt: skip
+
+
+def _bound(axis: Axes, grid: np.ndarray, mark: Mark) -> None:
+    left, right = grid[mark.first], grid[mark.last]
+    if mark.first == mark.last and len(grid) > 1:  # half a step to either side
+        before, after = grid[max(mark.first - 1, 0)], grid[min(mark.first + 1, len(grid) - 1)]
+        left, right = left - (left - before) / 2, right + (after - right) / 2
+    low, high = axis.get_ylim()
+    some = mark.kind == "some"
+    for edge, beyond in ((mark.low, low), (mark.high, high)):
+        if not math.isfinite(edge):
+            continue
+        if some:  # dotted, with the way to go
+            way = 6 if edge == mark.low else 7  # carets up and down
+            axis.plot(
+                [left, left + (right - left) / 2, right], [edge] * 3, color=REQUIRED, linewidth=1.8,
+                linestyle=":", marker=way, markevery=[1], markersize=8,
+            )  # fmt: skip
+        else:
+            axis.plot([left, right], [edge, edge], color=REQUIRED, linewidth=1.3)
+            axis.fill_between(
+                [left, right], edge, beyond,
+                facecolor=(*_GREY, 0.13), edgecolor=(*_GREY, 0.5), hatch="////", linewidth=0,
+            )  # fmt: skip
+    axis.set_ylim(low, high)
+
+
+_GREY = (0.35, 0.35, 0.35)
+
+
+def short(name: str, most: int) -> str:
+    """A name that leaves room for the picture."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _time_label(data: xr.Dataset) -> str:
+    units = str(data["time"].attrs.get("units", "1")) if "time" in data.variables else "1"
+    return "time" if units == "1" else f"time ({units})"

@@ -1,0 +1,135 @@
+"""What of a scenario can be drawn over time: where a variable is bound, and to what.
+
+A `Mark` says x(t) ∈ [low, high] of a variable x for steps t = first..last: at every one of them, at
+some one, or as one of several alternatives. A formula is a conjunction of parts; those that are
+made of such readings have marks, of the others there is only the text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import xarray as xr
+
+from constraints import Formula, FormulaError, Layout, compile, parse
+from constraints.ast import formulas as f
+from constraints.ast.terms import At, Name, Step
+from constraints.compile.lowered import Atom
+from constraints.physics.rules import from_network
+from surrogate.kinds.contents import described, layout_of
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`low` <= x(t) <= `high` for t in first..last; `kind`: every, some or either."""
+
+    name: str
+    first: int
+    last: int
+    low: float = -math.inf
+    high: float = math.inf
+    kind: str = "every"
+
+    @property
+    def value(self) -> bool:
+        """Whether it is a value, or an interval of them, at a single step."""
+        return self.first == self.last and math.isfinite(self.low) and math.isfinite(self.high)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A conjunct of a formula; without marks where it cannot be drawn."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What data were asked to satisfy: the whole `text`, and its parts that a person stated.
+
+    `physics` are the other parts: what follows from the network that the data describe.
+    """
+
+    text: str
+    parts: tuple[Part, ...]
+    physics: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        return tuple(mark for part in self.parts for mark in part.marks)
+
+
+def asked(data: xr.Dataset) -> Asked | None:
+    """The scenario that the data are labelled with, if there is one."""
+    text = data.attrs.get("surrogate_constraint")
+    if not isinstance(text, str) or not text.strip():
+        return None
+    try:
+        whole, layout = parse(text), layout_of(data)
+        known = set(from_network(described(data)).values())
+    except FormulaError:  # of another version, or by a stranger
+        return Asked(text, (Part(text),))
+    end = data.attrs.get("surrogate_end")
+    conjuncts = whole.parts if isinstance(whole, f.And) else (whole,)
+    own = [part for part in conjuncts if part not in known] or list(conjuncts)
+    return Asked(
+        text,
+        tuple(Part(str(part), _marks(part, layout, end)) for part in own),
+        tuple(str(part) for part in conjuncts if part not in own),
+    )
+
+
+def _marks(part: Formula, layout: Layout, end: str | None) -> tuple[Mark, ...]:
+    try:
+        found = _walk(compile(part, layout, end).lowered, layout)
+    except FormulaError:
+        return ()
+    return tuple(found or ())
+
+
+def _walk(node: f.Formula, layout: Layout) -> list[Mark] | None:
+    """The marks of a lowered formula; None where they would not say all of it."""
+    match node:
+        case f.Annotated(body):
+            return _walk(body, layout)
+        case Atom():
+            return _read(node, None, (0, 0), layout)
+        case f.Quantifier(
+            kind, variable, Step(None, first), Step(None, last), Atom() as body, None
+        ):
+            found = _read(body, variable, (first, last), layout)
+            if found is None or kind == "forall" or first == last:
+                return found
+            return [replace(mark, kind="some") for mark in found]
+        case f.And(parts):
+            each = [_walk(part, layout) for part in parts]
+            return None if None in each else [mark for found in each for mark in found or ()]
+        case f.Or(parts):
+            ways = [_walk(part, layout) for part in parts]
+            marks = [mark for found in ways for mark in found or ()]
+            plain = all(found and len(found) == 1 for found in ways)
+            if not plain or not all(mark.value and mark.kind == "every" for mark in marks):
+                return None
+            return [replace(mark, kind="either") for mark in marks]
+    return None
+
+
+def _read(
+    atom: Atom, variable: str | None, window: tuple[int, int], layout: Layout
+) -> list[Mark] | None:
+    """A reading of one series, at a step or over a window of them."""
+    match atom.terms:
+        case (At(Name(name), Step(base, offset, None)),) if base == variable:
+            first, last = max(window[0] + offset, 0), min(window[1] + offset, layout.steps - 1)
+            if first > last:
+                return None
+            by = atom.coefficients[0]
+            low, high = atom.low / by, atom.high / by
+            if atom.integer and math.isfinite(low):  # x > 4 is x >= 5
+                low = math.floor(low) + 1.0 if atom.open_low else math.ceil(low)
+            if atom.integer and math.isfinite(high):
+                high = math.ceil(high) - 1.0 if atom.open_high else math.floor(high)
+            return [Mark(name, first, last, low, high)] if low <= high else None
+    return None
