@@ -25,7 +25,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from constraints import Layout, LogProbabilistic, Robustness, compile, parse
+from constraints import Layout, LogProbabilistic, Robustness, compiled, parse
 
 RESULTS = Path(__file__).parent / "results" / "constraints.md"
 TOLERANCE = 1e-4  # float32: relative to 1 + |value|
@@ -37,7 +37,7 @@ def ours(
     text: str, names: tuple[str, ...], steps: int, trace: bool, semantics: str
 ) -> Callable[..., Tensor]:
     """Our program as a function of the signals, each (B, T): (B,) at step 0, or a trace (B, T)."""
-    program = compile(parse(text), Layout.series(names, steps))
+    program = compiled(parse(text), Layout.series(names, steps))
     meaning = Robustness() if semantics == "robustness" else LogProbabilistic(k=1.0)
 
     def value(*signals: Tensor) -> Tensor:

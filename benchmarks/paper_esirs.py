@@ -35,11 +35,11 @@ from paper_bench import (
 from constraints import Formula, LogProbabilistic, bridge, parse
 from constraints.physics.rules import non_negative
 from simulators import MasterEquation, models
-from surrogate.diffusion.training import seeded
 from surrogate.guidance.gradient import LAST, Gradient, guided, settled, soft_value
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
+from surrogate.random import stream
 
 SPECIES = ("S", "I", "R")
 STEPS, CORRECTORS = 1_000, 2
@@ -258,7 +258,7 @@ def chain(parts: str, case: Case, bench: Bench) -> tuple[Row, Row]:
     """The paper's sampler with parts of universal guidance, before and after Langevin steps."""
 
     def make() -> tuple[Row, Row]:
-        scenario, generator = case.soft(bench), seeded(bench.seed, 40, list(PARTS).index(parts))
+        scenario, generator = case.soft(bench), stream(bench.seed, 40, list(PARTS).index(parts))
         settings = PARTS[parts]
         steps = CORRECTORS + settings.get("recurrence", 1)
         method = partial(universal, **settings) if settings else partial(guided, last=case.last)

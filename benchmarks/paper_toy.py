@@ -21,13 +21,13 @@ from torch import Tensor
 from constraints import LogProbabilistic, parse
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
-from surrogate.diffusion.training import seeded
 from surrogate.exact import Exact
 from surrogate.guidance.gradient import guided
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
 from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.random import stream
 
 MEANS, DEVIATIONS = np.array([-3.0, 4.0]), np.array([0.5, 1.0])
 GOAL = parse("x(0) >= 0")
@@ -64,7 +64,7 @@ def model() -> Exact:
     means = (torch.from_numpy(MEANS) - codec.mean.flatten()) / codec.scale.flatten()
     variances = (torch.from_numpy(DEVIATIONS) / codec.scale.flatten()) ** 2
     law = MixtureDenoiser(torch.ones(2).double() / 2, means[:, None], variances[:, None, None])
-    x = codec.encode(data, slice(None), seeded(0), torch.float64)
+    x = codec.encode(data, slice(None), stream(0), torch.float64)
     return Exact(codec, law, Covariance.of(x), {})  # type: ignore[arg-type]
 
 
@@ -114,12 +114,12 @@ def experiment(bench: Bench) -> Found:
         led(
             "paper + Langevin",
             evaluations,
-            lambda: guided(soft, bench.slow, seeded(bench.seed, 50), final=FINAL, **options),
+            lambda: guided(soft, bench.slow, stream(bench.seed, 50), final=FINAL, **options),
         ),
         led(
             "paper + forward + Langevin",
             evaluations,
-            lambda: universal(soft, bench.slow, seeded(bench.seed, 51), final=FINAL, **options),
+            lambda: universal(soft, bench.slow, stream(bench.seed, 51), final=FINAL, **options),
         ),
         asked("rejection", "rejection"),
     ]

@@ -28,7 +28,7 @@ import report
 import torch
 import xarray as xr
 
-from constraints import Formula, bridge, compile, parse
+from constraints import Formula, bridge, compiled, parse
 from simulators import MasterEquation, models, simulate
 from surrogate.guidance.sampler import sample
 from surrogate.kinds.contents import layout_of, tensors_of
@@ -121,7 +121,7 @@ def truth(scenario: Scenario, samples: int, seed: int) -> tuple[Law, xr.Dataset,
         draws = exact.draw(samples, scenario.where, seed=seed)
         return {n: law[n].values for n in "SI"}, draws, exact.log_probability(scenario.where)
     every = simulate(models.esirs(), samples=SIMULATED, seed=seed + 1)
-    program, layout = compile(scenario.goal, layout_of(every)), layout_of(every)
+    program, layout = compiled(scenario.goal, layout_of(every)), layout_of(every)
     met = np.concatenate(
         [
             program.verdict(tensors_of(every.isel(sample=slice(k, k + 100_000)), layout)).numpy()

@@ -25,12 +25,12 @@ import xarray as xr
 
 from constraints import parse
 from surrogate.diffusion.covariance import Covariance
-from surrogate.diffusion.training import seeded
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.twisted import twisted
 from surrogate.guidance.twisted_batches import levels
 from surrogate.kinds.codecs import TimeSeriesCodec
 from surrogate.model import Surrogate
+from surrogate.random import stream
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 SCENARIOS = {
@@ -55,7 +55,7 @@ def model_of(steps: int) -> Surrogate:
     data = walks(steps)
     codec = TimeSeriesCodec.fit(data)
     model = Surrogate.untrained(codec, 0)
-    model.covariance = Covariance.of(codec.encode(data, slice(None), seeded(0)))
+    model.covariance = Covariance.of(codec.encode(data, slice(None), stream(0)))
     return model
 
 
@@ -63,11 +63,11 @@ def seconds(model: Surrogate, text: str, count: int) -> float:
     """The best of two runs; what is made once for all batches is made before."""
     goal = parse(text.format(last=model.shape[1] - 1))
     scenario, sigmas = Scenario(model, goal), levels(model.covariance, STEPS)
-    twisted(scenario, 8, sigmas, seeded(1))
+    twisted(scenario, 8, sigmas, stream(1))
     found = []
     for run in range(2):
         began = time.perf_counter()
-        twisted(scenario, count, sigmas, seeded(2, run))
+        twisted(scenario, count, sigmas, stream(2, run))
         found.append(time.perf_counter() - began)
     return min(found)
 

@@ -36,9 +36,9 @@ from runs import ROOT, Bench, Found
 from cli.files import open_dataset
 from simulators import ReactionNetwork, models, simulate_to
 from surrogate.diffusion.schedule import SubVP
-from surrogate.diffusion.training import seeded
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
 from surrogate.model import Surrogate
+from surrogate.random import stream
 
 RESULTS = Path(__file__).parent / "results" / "surrogate.md"
 HEADING = "# Surrogate benchmark"
@@ -194,7 +194,7 @@ def speed(bench: Bench) -> Found:
     model.sample(100)
     ours = min(wall(lambda: model.sample(n, SEED)) for _ in range(3))
     bench.say(f"the paper's sampler, {steps:,} steps")
-    sampler, generator = paper_model.euler(0, steps), seeded(SEED)
+    sampler, generator = paper_model.euler(0, steps), stream(SEED)
     noise = torch.randn((n, *model.shape), generator=generator)
     theirs = wall(
         lambda: model.codec.to_dataset(sampler(model.denoiser, SubVP(), noise, generator))

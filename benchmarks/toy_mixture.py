@@ -16,9 +16,10 @@ from torch import Tensor
 from surrogate.diffusion.denoise import Preconditioned
 from surrogate.diffusion.losses import LogNormal, Loss
 from surrogate.diffusion.schedule import karras
-from surrogate.diffusion.training import Settings, Trainer, seeded
+from surrogate.diffusion.training import Settings, Trainer
 from surrogate.evaluation.distances import histogram_distance
 from surrogate.networks import ResidualMLP
+from surrogate.random import stream
 from surrogate.sampling import dpm_solver
 
 MEANS, DEVIATIONS = torch.tensor([-3.0, 4.0]), torch.tensor([0.5, 1.0])
@@ -39,7 +40,7 @@ class Fresh:
     """Normalised exact draws for each step of the training."""
 
     def batch(self, step: int, size: int) -> Tensor:
-        return (draws(size, seeded(0, 12, step)) - MEAN) / SCALE
+        return (draws(size, stream(0, 12, step)) - MEAN) / SCALE
 
 
 def learned(sliced: float, steps: int) -> Preconditioned:
@@ -75,7 +76,7 @@ def measure(name: str, n: int, steps: int = STEPS) -> fidelity.Distances:
     """Samples of n from a model with one of LOSSES against exact ones."""
     model = learned(LOSSES[name], steps)
     samples = [sampled(model, n, seed) for seed in range(SETS)]
-    exact = [draws(n, seeded(fidelity.SEED, k)).numpy() for k in range(REFERENCES + FLOOR + SETS)]
+    exact = [draws(n, stream(fidelity.SEED, k)).numpy() for k in range(REFERENCES + FLOOR + SETS)]
     return fidelity.compared(
         name,
         exact[:REFERENCES],

@@ -180,13 +180,13 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
 
     Refuses rules that mean nothing for these signals, and such as nothing can meet.
     """
-    from constraints import FormulaError, compile, conjunction
+    from constraints import FormulaError, compiled, conjunction
     from constraints.prove.contradictions import refuse_impossible
 
     tolerances: dict[str, float] = {}
     for text, rule in rules.items():
         try:
-            tolerances |= compile(rule, layout, end).tolerances()
+            tolerances |= compiled(rule, layout, end).tolerances()
         except FormulaError as problem:
             if len(rules) == 1:
                 raise
@@ -197,7 +197,7 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
 
 def _show(found: Explanation) -> None:
     """A table for people; lines of plain text where the output goes elsewhere."""
-    from constraints.explain import HEADER
+    from constraints.explanation import HEADER
 
     screen = Console(highlight=False)
     if not screen.is_terminal:

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from simulators.errors import ImpossibleError, InputError, SimulationError, unknown
+from constraints.errors import SurrogateError
+from simulators.errors import unknown
 
 COMMANDS = {
     "models": "list the built-in models",
@@ -60,19 +61,12 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except ImpossibleError as problem:
-            raise Refusal(str(problem), 3) from problem
-        except InputError as problem:
-            raise Refusal(str(problem), 2) from problem
-        except SimulationError as problem:
-            raise Refusal(str(problem), 1) from problem
-        except (ValueError, RuntimeError) as problem:
-            code = _code(problem)
+        except SurrogateError as problem:
+            raise Refusal(problem.render("command"), problem.exit_code) from problem
+        except RuntimeError as problem:
             if "allocate memory" in str(problem):  # torch's own way to say so
                 raise Refusal("out of memory: ask for fewer samples or steps", 1) from problem
-            if code is None:
-                raise
-            raise Refusal(str(problem), code) from problem
+            raise
         except KeyboardInterrupt:
             raise Refusal("interrupted; no file was written or changed", 1) from None
         except MemoryError as problem:
@@ -82,22 +76,6 @@ class Commands(click.Group):
             raise Refusal("the output was closed before everything was written", 1) from None
         except OSError as problem:
             raise Refusal(str(problem), 1) from problem
-
-
-def _code(problem: Exception) -> int | None:
-    """The exit code for what is wrong with a formula or a model; None for anything else.
-
-    Asked of the modules that define such errors, if they are loaded: importing `constraints` here
-    would load torch for every `--help`.
-    """
-    formulas, models = map(sys.modules.get, ("constraints.errors", "surrogate.errors"))
-    if formulas is not None and isinstance(problem, formulas.FormulaError):
-        return 3 if isinstance(problem, formulas.ImpossibleError) else 2
-    if models is not None and isinstance(problem, models.ModelError):
-        return 2
-    if models is not None and isinstance(problem, (models.TrainingError, models.SamplingError)):
-        return 1
-    return None
 
 
 @click.command(

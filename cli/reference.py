@@ -17,7 +17,7 @@ from rich.markup import escape
 from cli import console, files, options
 from cli.simulate import find, grid, network_options, parameters_of, start_of
 from simulators import ReactionNetwork
-from simulators.errors import ImpossibleError, InputError
+from simulators.errors import InputError, UnreachableError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,7 +86,7 @@ def command(
     }
     say = console.messages(quiet)
 
-    from constraints import compile, conjunction
+    from constraints import compiled, conjunction
     from constraints.prove.contradictions import refuse_impossible
     from simulators import simulate
     from surrogate.kinds.contents import layout_of
@@ -102,7 +102,7 @@ def command(
     goal = conjunction(*rules.values())
     refuse_impossible(goal, layout, end=end)
     began = time.perf_counter()
-    program = compile(goal, layout, end)
+    program = compiled(goal, layout, end)
     found = _exact(network, program, samples, seed, given, say)
     if found is None:
         found = _kept(network, program, layout, samples, most, seed, given, say)
@@ -155,7 +155,7 @@ def _exact(
     where: Any = {step: [predicate(each) for each in those] for step, those in conditions.items()}
     log_p = exact.log_probability(where)
     if log_p == -math.inf:
-        raise ImpossibleError("the scenario has probability 0 from this start")
+        raise UnreachableError("the scenario has probability 0 from this start")
     with say.status("drawing from the conditional law"):
         return exact.draw(samples, where, seed=seed), "exact, by the master equation", log_p, 0.0
 

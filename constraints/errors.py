@@ -1,17 +1,111 @@
-"""What can be wrong with a formula: its text, its names, its times; or that nothing can meet it."""
+"""Errors that a person can act on: what is wrong, which values are allowed, what to do.
+
+`SurrogateError` is the base of every error of the toolkit, that of `simulators` and `surrogate`
+included: it lives here because both other packages may import this module, and it imports none. An
+error carries its parts; `str(error)` renders them for Python callers, `error.render("command")`
+for the command line, where a setting is an option and a function a command.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import ClassVar, Literal
+
+Edge = Literal["python", "command"]  # who reads a message
+LISTED = 40  # names in a message, at most
 
 
-class FormulaError(ValueError):
+@dataclass(frozen=True)
+class Setting:
+    """An argument in Python, `particles=8000`; an option on the command line, `--particles 8000`.
+
+    A `value` of None leaves the value open: `particles=...`, `--particles`.
+    """
+
+    name: str
+    value: object = None
+
+    def render(self, edge: Edge) -> str:
+        option = "--" + self.name.replace("_", "-")
+        if edge == "python":
+            return f"{self.name}={'...' if self.value is None else repr(self.value)}"
+        if self.value is False:
+            return "--no-" + option[2:]
+        return option if self.value is None or self.value is True else f"{option} {self.value}"
+
+
+@dataclass(frozen=True)
+class Action:
+    """What to call in Python, and what to type on the command line, for the same thing."""
+
+    python: str
+    command: str
+
+    def render(self, edge: Edge) -> str:
+        return self.python if edge == "python" else self.command
+
+
+Remedy = str | Setting | Action | Sequence[str | Setting | Action]
+
+
+class SurrogateError(Exception):
+    """A problem that a person can act on.
+
+    problem: what is wrong, with the bad value in it. value: that value itself. allowed: the legal
+    values. remedy: what to do, as text with `Setting` and `Action` parts where Python and the
+    command line spell it differently.
+    """
+
+    exit_code: ClassVar[int] = 1  # of the command line: 1 a run failed, 2 usage, 3 impossible
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        value: object = None,
+        allowed: Iterable[str] = (),
+        remedy: Remedy = (),
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.value = value
+        self.allowed = tuple(allowed)
+        plain = isinstance(remedy, (str, Setting, Action))
+        self.remedy: tuple[str | Setting | Action, ...] = (remedy,) if plain else tuple(remedy)  # type: ignore[arg-type, assignment]
+
+    def render(self, edge: Edge = "python") -> str:
+        """The whole message, for Python callers or for the command line."""
+        parts = [self.problem]
+        if self.allowed:
+            some = ", ".join(self.allowed[:LISTED]) + ", ..." * (len(self.allowed) > LISTED)
+            parts.append(f" (have: {some})")
+        if self.remedy:
+            told = "".join(
+                each if isinstance(each, str) else each.render(edge) for each in self.remedy
+            )
+            parts.append(f"; {told}")
+        return "".join(parts)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class ConstraintError(SurrogateError, ValueError):
+    """Base of the errors of `constraints`."""
+
+    exit_code = 2
+
+
+class FormulaError(ConstraintError):
     """A formula that cannot be read, or that means nothing for these signals."""
 
 
 class ImpossibleError(FormulaError):
     """A formula that no data within the known bounds can satisfy."""
+
+    exit_code = 3
 
 
 class DataError(FormulaError):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simulators import models as models
     from simulators.ensemble import simulate as simulate
-    from simulators.errors import ImpossibleError as ImpossibleError
     from simulators.errors import InputError as InputError
     from simulators.errors import SimulationError as SimulationError
+    from simulators.errors import UnreachableError as UnreachableError
     from simulators.exact.conditions import Conditions as Conditions
     from simulators.exact.master_equation import MasterEquation as MasterEquation
     from simulators.exact.rejection import reject as reject
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 # loaded when first asked for: numba and xarray take a second that `surrogate --help` need not pay
 _HOMES = {
-    "Conditions": "conditions",
+    "Conditions": "exact.conditions",
     "Event": "reactions",
-    "ImpossibleError": "errors",
+    "UnreachableError": "errors",
     "InputError": "errors",
-    "MasterEquation": "master_equation",
+    "MasterEquation": "exact.master_equation",
     "Reaction": "reactions",
     "ReactionNetwork": "network",
     "SimulationError": "errors",
     "read_sbml": "sbml",
-    "reject": "rejection",
+    "reject": "exact.rejection",
     "simulate": "ensemble",
     "simulate_to": "storage",
 }

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# the one thing that all packages share: an error that a user can catch by one name
+from constraints.errors import ImpossibleError as NothingSatisfiesError
+from constraints.errors import SurrogateError
 
-class InputError(ValueError):
+
+class SimulatorError(SurrogateError):
+    """Base of the errors of `simulators`."""
+
+
+class InputError(SimulatorError, ValueError):
     """A name, number, rate law or file that cannot mean anything here."""
 
+    exit_code = 2
 
-class ImpossibleError(InputError):
+
+class UnreachableError(InputError, NothingSatisfiesError):
     """Conditions that no trajectory can meet."""
 
+    exit_code = 3
 
-class SimulationError(RuntimeError):
+
+class SimulationError(SimulatorError, RuntimeError):
     """A run that had to stop: a negative rate, an explosion, a spent budget."""
 
 

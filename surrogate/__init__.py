@@ -27,7 +27,7 @@ _HOMES = {
     "ModelError": "errors",
     "Surrogate": "model",
     "TrainingError": "errors",
-    "evaluate": "evaluation",
+    "evaluate": "evaluation.evaluate",
     "fit": "fitting",
     "load": "model",
     "pretrained": "model",

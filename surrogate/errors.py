@@ -5,16 +5,20 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from constraints.errors import SurrogateError as SurrogateError
 
-class ModelError(ValueError):
+
+class ModelError(SurrogateError, ValueError):
     """Data, settings or a model folder that cannot be used, with the reason and the remedy."""
 
+    exit_code = 2
 
-class SamplingError(RuntimeError):
+
+class SamplingError(SurrogateError, RuntimeError):
     """A run that found no sample."""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(SurrogateError, RuntimeError):
     """A training run that had to stop: a diverging loss, no room to write."""
 
 

@@ -21,13 +21,14 @@ from surrogate.diffusion import batches as sources
 from surrogate.diffusion.checkpoints import Checkpoints
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.losses import Loss, emphasis
-from surrogate.diffusion.training import Settings, State, Trainer, seeded
+from surrogate.diffusion.training import Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.evaluation.held_out import judge, set_apart
 from surrogate.kinds.codec import NONE
 from surrogate.kinds.codecs import Codec, ImageCodec, TableCodec, TimeSeriesCodec
 from surrogate.kinds.images.codec import IMAGE
 from surrogate.model import Surrogate
+from surrogate.random import Training, stream
 
 FEWEST = 50  # trajectories
 SHORTEST = 1_000  # steps that even few trajectories are worth
@@ -152,8 +153,8 @@ class Run:
         state = None
         if resume and checkpoints is not None and checkpoints.exists():
             state = checkpoints.last(self.identity())
-        held_out = codec.encode(data, judges, seeded(seed, 10))
-        noise = torch.randn(held_out.shape, generator=seeded(seed, 12))
+        held_out = codec.encode(data, judges, stream(seed, Training.HELD_OUT_DEQUANTISATION))
+        noise = torch.randn(held_out.shape, generator=stream(seed, Training.EDGE_NOISE))
         self.trainer = Trainer(
             self.model.denoiser,
             _OnDevice(self.source, device),

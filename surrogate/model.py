@@ -23,12 +23,12 @@ from constraints import Formula
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.diffusion.schedule import VE, karras
-from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError, whole_number
 from surrogate.io import model_folder as store
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS
 from surrogate.kinds.codecs import KINDS, Codec, ImageCodec, TableCodec
 from surrogate.networks import ResidualMLP, TemporalMLP, UNet
+from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import card, curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 
@@ -67,7 +67,7 @@ class Surrogate:
         """A model of the codec's shape with random weights."""
         network = {"width": width, "depth": depth}
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(seeded(seed, 7).initial_seed()))
+            torch.manual_seed(int(stream(seed, Training.INITIAL_WEIGHTS).initial_seed()))
             made = Preconditioned(network_for(codec, width, depth))
         return cls(codec, made, Covariance.white(math.prod(codec.shape)), network)
 
@@ -117,7 +117,7 @@ class Surrogate:
         together = max(1, min(TOGETHER, NUMBERS // math.prod(self.shape)))
         for j, start in enumerate(range(0, samples, together)):
             count = min(together, samples - start)
-            generator = seeded(seed, 8, j)
+            generator = stream(seed, Sampling.PLAIN, j)
             # a full part's noise is drawn even where fewer are kept: with the ODE's solvers a
             # sample does not change with the number asked for
             noise = torch.randn((together, *self.shape), generator=generator)[:count]
@@ -197,7 +197,9 @@ class Surrogate:
         self.codec.matches(data)
         levels = whole_number(levels, "levels", least=10, most=MOST_STEPS)
         seed = whole_number(seed, "seed")
-        x = self.codec.encode(data, slice(None), seeded(seed, 9)).to(self.device)
+        x = self.codec.encode(
+            data, slice(None), stream(seed, Evaluation.LIKELIHOOD_DEQUANTISATION)
+        ).to(self.device)
         sigmas = karras(levels, LEAST, MOST).to(self.device, torch.float32)
         found: np.ndarray = log_likelihood(self.denoiser, x, sigmas).cpu().numpy()
         return found

@@ -140,7 +140,7 @@ def meant(semantics: Semantics) -> None:
         raise FormulaError(f"{semantics!r} is not a semantics; write one such as Robustness()")
 
 
-def compile(
+def compiled(
     formula: Formula | str, layout: Layout, end: str | None = None, *, trace: bool = False
 ) -> Program:
     """The formula against a layout: names, times and windows are checked here, once.

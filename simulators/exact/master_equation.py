@@ -26,7 +26,7 @@ from scipy.optimize import linprog
 from simulators import dataset, rates
 from simulators.engine import Engine
 from simulators.ensemble import check_samples, check_times
-from simulators.errors import ImpossibleError, InputError, SimulationError
+from simulators.errors import InputError, SimulationError, UnreachableError
 from simulators.exact.conditions import Conditions, Predicate
 from simulators.exact.state_space import JUMPS, StateSpace, compiled, poisson, project
 from simulators.kernels.streams import next_bits, seed_stream, unit
@@ -195,7 +195,7 @@ class MasterEquation:
             filtered, log_probability = self._filter(where, steps)
         except _NothingLeft as nothing:
             if not error:
-                raise ImpossibleError(
+                raise UnreachableError(
                     f"no trajectory of {self.network.name!r} meets the conditions: nothing is left "
                     f"at step {nothing.step} (time {self.times[nothing.step]:g}); asked: {where}"
                 ) from None

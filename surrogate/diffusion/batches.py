@@ -16,8 +16,8 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate.diffusion.training import seeded
 from surrogate.kinds.codecs import Codec
+from surrogate.random import Training, stream
 
 BLOCK = 32_768  # samples kept in memory, or fewer if they are long
 NUMBERS = 8_000_000  # in a block of long samples
@@ -45,13 +45,15 @@ class Blocks:
         if self._kept is None or self._kept[0] != j:
             self._kept = None  # before the next is made: two would take twice the room
             block = self.load(j)
-            order = torch.randperm(len(block), generator=seeded(self.seed, 3, j))
+            order = torch.randperm(len(block), generator=stream(self.seed, Training.SHUFFLE, j))
             self._kept = j, block[order]
         block = self._kept[1]
         part = block[i * size : (i + 1) * size]
         if len(part) == size:
             return part
-        again = torch.randint(len(block), (size,), generator=seeded(self.seed, 4, step))
+        again = torch.randint(
+            len(block), (size,), generator=stream(self.seed, Training.REPEATS, step)
+        )
         return block[again]  # fewer samples than the batches need
 
 
@@ -66,8 +68,8 @@ def from_dataset(codec: Codec, data: xr.Dataset, held_out: np.ndarray, seed: int
 
     def load(j: int) -> Tensor:
         epoch, place = divmod(j, blocks)
-        order = torch.randperm(pieces, generator=seeded(seed, 5, epoch)).tolist()
-        noise, parts = seeded(seed, 6, j), []
+        order = torch.randperm(pieces, generator=stream(seed, Training.BLOCK_ORDER, epoch)).tolist()
+        noise, parts = stream(seed, Training.DEQUANTISATION, j), []
         for piece in sorted(order[place * PIECES : (place + 1) * PIECES]):
             # whole, then without what is held out: a file reads scattered samples one by one
             rows = slice(edges[piece], edges[piece + 1])
@@ -83,6 +85,6 @@ def from_simulator(codec: Codec, simulate: Callable[[int, int], xr.Dataset], see
 
     def load(j: int) -> Tensor:
         fresh = simulate(j * size, size)
-        return codec.encode(fresh, slice(None), seeded(seed, 6, j))
+        return codec.encode(fresh, slice(None), stream(seed, Training.DEQUANTISATION, j))
 
     return Blocks(load, size, seed)

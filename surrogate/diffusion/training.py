@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from surrogate.diffusion.denoise import Denoiser, expand
 from surrogate.diffusion.losses import Loss
 from surrogate.errors import ModelError, TrainingError
+from surrogate.random import Training, stream
 
-_MASK = 2**63 - 1
 MOMENTS = "exp_avg", "exp_avg_sq"  # what AdamW keeps of the gradients, beside the number of steps
 
 
@@ -105,17 +105,6 @@ class State:
             raise ModelError(f"the checkpoint is damaged: {problem!r}") from None
 
 
-def seeded(seed: int, *place: int) -> torch.Generator:
-    """A generator for one place of a run."""
-    mixed = seed & _MASK
-    for part in place:  # splitmix64, so that neighbouring places are unrelated
-        mixed = (mixed + 0x9E3779B97F4A7C15 * (part + 1)) & 0xFFFFFFFFFFFFFFFF
-        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-        mixed ^= mixed >> 31
-    return torch.Generator().manual_seed(mixed & _MASK)
-
-
 class Trainer:
     """One run: `advance` it step by step, or `run` it to its end."""
 
@@ -176,7 +165,7 @@ class Trainer:
 
     def advance(self) -> None:
         """One step of the optimiser."""
-        generator = seeded(self.seed, 1, self.step)
+        generator = stream(self.seed, Training.NOISE, self.step)
         clean = self.source.batch(self.step, self.settings.batch)
         loss = self.loss(self.denoiser, clean, generator).mean()
         self.optimizer.zero_grad(set_to_none=True)
@@ -234,7 +223,7 @@ class Trainer:
 
     @torch.no_grad()
     def _held_out_loss(self, denoiser: Denoiser) -> float:
-        generator, total = seeded(self.seed, 2), 0.0
+        generator, total = stream(self.seed, Training.VALIDATION_NOISE), 0.0
         for start in range(0, len(self.held_out), 2048):
             part = self.held_out[start : start + 2048]
             total += self.loss(denoiser, part, generator).mean().item() * len(part)

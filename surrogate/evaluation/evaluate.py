@@ -17,8 +17,8 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import FormulaError, Program, compile
-from constraints.explain import chunk_size
+from constraints import FormulaError, Program, compiled
+from constraints.explanation import chunk_size
 from constraints.physics.rules import from_network
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation import distances
@@ -174,7 +174,7 @@ def _consistent(x: Side, about: dict[str, Any]) -> tuple[float | None, int]:
     programs: list[Program] = []
     for rule in from_network(about).values() if about else ():
         try:
-            programs.append(compile(rule, x.layout))
+            programs.append(compiled(rule, x.layout))
         except FormulaError:  # about a species that the data leave out
             continue
     if not programs:

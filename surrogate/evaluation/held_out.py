@@ -17,11 +17,11 @@ import numpy as np
 import torch
 import xarray as xr
 
-from surrogate.diffusion.training import seeded
 from surrogate.evaluation.evaluate import evaluate
 from surrogate.kinds.tables.align import is_table
 from surrogate.kinds.trajectories.from_table import OVERLAP
 from surrogate.model import Surrogate
+from surrogate.random import Evaluation, Training, stream
 
 MOST = 10_000  # samples that are set aside
 STRETCHES = 10
@@ -47,12 +47,16 @@ def set_apart(data: xr.Dataset, seed: int) -> Apart:
     wanted = max(1, min(count // 10, MOST))
     reach = int(data.attrs.get(OVERLAP, 0))
     if not reach:
-        chosen = torch.randperm(count, generator=seeded(seed, 11))[:wanted].numpy()
+        chosen = torch.randperm(count, generator=stream(seed, Training.HELD_OUT_CHOICE))[
+            :wanted
+        ].numpy()
         return Apart(np.sort(chosen), np.sort(chosen))
     # each stretch costs its neighbours too: few of them where windows are few
     stretches = min(STRETCHES, max(1, int(SPARED * count - wanted) // (2 * reach)))
     length = math.ceil(wanted / stretches)
-    places = torch.randperm(count // length, generator=seeded(seed, 11))[:stretches].numpy()
+    places = torch.randperm(count // length, generator=stream(seed, Training.HELD_OUT_CHOICE))[
+        :stretches
+    ].numpy()
     judges, unseen = np.zeros(count, bool), np.zeros(count, bool)
     for start in places * length:
         judges[start : start + length] = True
@@ -79,7 +83,9 @@ def judge(model: Surrogate, data: xr.Dataset, apart: Apart, seed: int) -> dict[s
     if not apart.overlapping:
         return found
     seen = np.setdiff1d(np.arange(data.sizes["sample"]), apart.unseen)
-    order = torch.randperm(len(seen), generator=seeded(seed, 12))[: len(rows)].numpy()
+    order = torch.randperm(len(seen), generator=stream(seed, Evaluation.LEARNED_CHOICE))[
+        : len(rows)
+    ].numpy()
     truth = evaluate(data.isel(sample=np.sort(seen[order])).load(), reference, seed=seed).to_dict()
     made: dict[str, Any] = _beside(found, truth)
     return made

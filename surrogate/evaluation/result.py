@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from constraints.explain import percent
+from constraints.explanation import percent
 from surrogate.evaluation.distances import Array
 
 HEADER = ("measure", "value", "floor", "ratio", "")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from constraints import compile, conjunction
+from constraints import compiled, conjunction
 from surrogate.diffusion.denoise import Denoiser, expand
 from surrogate.diffusion.schedule import Schedule, SubVP
 from surrogate.errors import ModelError
@@ -81,7 +81,7 @@ def soft_value(scenario: Scenario) -> Value:
     if not scenario.rules:
         return lambda x: program(grouped(decode(x)), semantics)
     every = conjunction(*(rule.formula for rule in scenario.rules.values()))
-    rules = compile(every, scenario.single)
+    rules = compiled(every, scenario.single)
 
     def value(x: Tensor) -> Tensor:
         signals = decode(x)

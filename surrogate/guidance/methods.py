@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from surrogate.diffusion.schedule import karras
-from surrogate.diffusion.training import seeded
 from surrogate.errors import SamplingError
 from surrogate.guidance.gradient import guided
 from surrogate.guidance.moments import ITERATIONS, Moments, Walked, log_mean, walked
@@ -18,6 +17,7 @@ from surrogate.guidance.rejection import reject
 from surrogate.guidance.twisted_batches import by_particles
 from surrogate.guidance.universal import universal
 from surrogate.model import MOST
+from surrogate.random import Sampling, stream
 
 STEPS = 40  # of rejection
 MOST_DRAWS = 2_000  # of rejection, for each sample that is asked for
@@ -37,7 +37,7 @@ def by_guidance(question: Question) -> Outcome:
     x = guided(
         question.scenario,
         question.samples,
-        seeded(question.seed, 24),
+        stream(question.seed, Sampling.GUIDANCE),
         weight=own.schedule,
         strength=own.strength,
         steps=steps,
@@ -55,7 +55,7 @@ def by_universal_guidance(question: Question) -> Outcome:
     x = universal(
         question.scenario,
         question.samples,
-        seeded(question.seed, 24),
+        stream(question.seed, Sampling.GUIDANCE),
         forward=own.forward,
         backward=own.backward,
         recurrence=own.recurrence,
@@ -84,7 +84,7 @@ def by_moments(question: Question) -> Outcome:
     x = torch.zeros(samples, scenario.size, dtype=torch.float64)
     missing, spent = torch.arange(samples), 0
     for turn in range(ROUNDS):
-        generator = seeded(question.seed, 25, turn)
+        generator = stream(question.seed, Sampling.MOMENTS, turn)
         made = walked(moments, len(missing), sigmas, generator, each, own.recurrence, tell)
         found.append(made)
         spent += len(missing) * each * steps * passes * own.recurrence
@@ -137,7 +137,7 @@ def by_rejection(question: Question) -> Outcome:
         wanted,
         MOST_DRAWS * max(wanted, 500),
         question.seed,
-        seeded(question.seed, 21),
+        stream(question.seed, Sampling.REJECTION),
         steps=steps,
         progress=question.counted(wanted),
     )

@@ -20,7 +20,6 @@ from constraints.compile.followers import stated
 from constraints.errors import FormulaError
 from constraints.physics.rules import from_network
 from constraints.prove.contradictions import refuse_impossible
-from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation.evaluate import evaluate
 from surrogate.guidance.methods import METHODS
@@ -33,6 +32,7 @@ from surrogate.kinds.codecs import ImageCodec
 from surrogate.kinds.contents import described
 from surrogate.kinds.labels import label
 from surrogate.model import Surrogate
+from surrogate.random import Sampling, stream
 
 __all__ = ["Diagnostics", "Settings", "sample"]
 SOFT = 10.0  # hardness where a method needs one
@@ -180,7 +180,14 @@ def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
 def _pilot(scenario: Scenario, seed: int) -> _Pilot:
     began = time.monotonic()
     count = COSTLY if isinstance(scenario.model.codec, ImageCodec) else PILOT
-    kept = reject(scenario, count, count, seed + 10**6, seeded(seed, 20), steps=PILOT_STEPS)
+    kept = reject(
+        scenario,
+        count,
+        count,
+        seed + 10**6,
+        stream(seed, Sampling.PILOT),
+        steps=PILOT_STEPS,
+    )
     return _Pilot(kept, (time.monotonic() - began) / count)
 
 

@@ -24,7 +24,7 @@ from constraints import (
     Layout,
     LogProbabilistic,
     Program,
-    compile,
+    compiled,
     instances_of,
 )
 from constraints.ast.formulas import FALSE, TRUE
@@ -68,8 +68,8 @@ class Scenario:
         self.layout = replace(self.single, instances=self.instances)
         self.covariance = model.covariance.repeated(self.instances)
         self.formula = formula
-        self.program = compile(formula, self.layout, end)
-        self.rules = {name: compile(rule, self.single) for name, rule in (rules or {}).items()}
+        self.program = compiled(formula, self.layout, end)
+        self.rules = {name: compiled(rule, self.single) for name, rule in (rules or {}).items()}
         self.hard = hardness is None
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.gentle = LogProbabilistic(k=1.0)  # for rules, where they only guide

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.schedule import karras
-from surrogate.diffusion.training import seeded
 from surrogate.errors import SamplingError
 from surrogate.guidance import truncated
 from surrogate.guidance.outcome import Outcome, Question
@@ -23,6 +22,7 @@ from surrogate.guidance.rejuvenation import SWEEPS, refresh
 from surrogate.guidance.smc import effective, systematic
 from surrogate.guidance.twisted import Particles, twisted
 from surrogate.model import MOST
+from surrogate.random import Sampling, stream
 
 LEAST = 0.01  # the last noise level before the clean point
 SEEN = 10.0  # the noise level at which data of one deviation begin to show
@@ -106,7 +106,13 @@ def _run(question: Question, particles: int, steps: int, attempt: int) -> list[P
     tell = question.counted(BATCHES * steps)
     size = math.ceil(particles / BATCHES)
     return [
-        twisted(question.scenario, size, sigmas, seeded(question.seed, 22, attempt, j), tell)
+        twisted(
+            question.scenario,
+            size,
+            sigmas,
+            stream(question.seed, Sampling.PARTICLES, attempt, j),
+            tell,
+        )
         for j in range(BATCHES)
     ]
 
@@ -115,7 +121,7 @@ def _chosen(
     question: Question, x: Tensor, log_weights: Tensor, origin: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As many as were asked for: with weights, or of equal weight and told apart."""
-    generator = seeded(question.seed, 23)
+    generator = stream(question.seed, Sampling.SELECTION)
     if question.settings.weighted:
         alive = log_weights.isfinite().nonzero()[:, 0]
         rows = alive[torch.randperm(len(alive), generator=generator)[: question.samples]]

@@ -16,8 +16,16 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import DataError, Formula, FormulaError, Layout, Program, compile, conjunction
-from constraints.explain import Explainer, Explanation, chunk_size
+from constraints import (
+    DataError,
+    Formula,
+    FormulaError,
+    Layout,
+    Program,
+    compiled,
+    conjunction,
+)
+from constraints.explanation import Explainer, Explanation, chunk_size
 from surrogate.kinds.contents import (
     EACH,
     LABELS,
@@ -95,7 +103,7 @@ def label(
     """
     rules = named(formulas)
     layout = layout or layout_of(data)
-    programs = [compile(formula, layout, end) for formula in rules.values()]
+    programs = [compiled(formula, layout, end) for formula in rules.values()]
     shape = (samples_of(data), len(rules))
     verdicts, margins = np.empty(shape, bool), np.empty(shape, np.float32)
     with torch.no_grad():

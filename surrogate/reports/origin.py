@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from constraints.explain import percent
+from constraints.explanation import percent
 from surrogate.reports.facts import Facts, mapping
 from surrogate.reports.markup import Html, element, section, table
 from surrogate.reports.scenario import PANELS, RULES

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from constraints.explain import percent
+from constraints.explanation import percent
 from surrogate.evaluation.evaluate import Measured
 from surrogate.kinds.contents import Data
 from surrogate.reports import images, rows

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from constraints.explain import percent
+from constraints.explanation import percent
 from surrogate.kinds.trajectories.plot import quantiles
 from surrogate.kinds.trajectories.requirements import Mark, Part
 from surrogate.reports import figures as pictures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from constraints.explain import percent
+from constraints.explanation import percent
 from surrogate.evaluation.evaluate import Evaluation, Histograms, Measured
 from surrogate.evaluation.result import NEAREST
 from surrogate.reports.facts import Facts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from constraints import Formula, Layout, compile
+from constraints import Formula, Layout, compiled
 from constraints.physics.rules import from_network
 from simulators import ReactionNetwork
 from simulators.dataset import attributes
@@ -27,7 +27,7 @@ def holds(rule: Formula, data: Mapping[str, Any], integer: bool = True, **more: 
     series = {name: torch.as_tensor(np.asarray(rows)) for name, rows in data.items()}
     steps = next(iter(series.values())).shape[1]
     layout = Layout.series(list(series), steps, integer=integer, **more)
-    verdicts: list[bool] = compile(rule, layout).verdict(series).tolist()
+    verdicts: list[bool] = compiled(rule, layout).verdict(series).tolist()
     return verdicts
 
 

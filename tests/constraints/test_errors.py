@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from constraints import DataError, FormulaError, Layout, Signal, compile, parse
+from constraints import DataError, FormulaError, Layout, Signal, compiled, parse
 from constraints.errors import caret, unknown
 
 
@@ -163,7 +163,7 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
 )
 def test_meaning(layout: Layout, text: str, says: str) -> None:
     with pytest.raises(FormulaError) as caught:
-        compile(parse(text), layout)
+        compiled(parse(text), layout)
     assert says in str(caught.value)
 
 
@@ -180,7 +180,7 @@ def test_meaning(layout: Layout, text: str, says: str) -> None:
 )
 def test_a_window_past_the_end_needs_a_rule(text: str, reached: str) -> None:
     with pytest.raises(FormulaError) as caught:
-        compile(parse(text), SERIES)
+        compiled(parse(text), SERIES)
     assert reached in str(caught.value)
     for remedy in ("shorten the window", '"weak"', '"strong"'):
         assert remedy in str(caught.value)
@@ -189,11 +189,11 @@ def test_a_window_past_the_end_needs_a_rule(text: str, reached: str) -> None:
 def test_a_window_past_the_end_with_a_rule() -> None:
     reaching = parse("forall t in [0, 40]: S(t) <= 3")
     data = {"S": torch.zeros(2, 30)}
-    assert compile(reaching, SERIES, end="clip").verdict(data).all()
-    assert compile(reaching, SERIES, end="weak").verdict(data).all()
-    assert not compile(reaching, SERIES, end="strong").verdict(data).any()
+    assert compiled(reaching, SERIES, end="clip").verdict(data).all()
+    assert compiled(reaching, SERIES, end="weak").verdict(data).all()
+    assert not compiled(reaching, SERIES, end="strong").verdict(data).any()
     with pytest.raises(FormulaError, match="end must be one of weak, strong, clip, not 'stop'"):
-        compile(reaching, SERIES, end="stop")
+        compiled(reaching, SERIES, end="stop")
 
 
 def spoilt(value: float) -> Tensor:
@@ -217,24 +217,24 @@ def spoilt(value: float) -> Tensor:
 )
 def test_data(data: dict[str, Tensor] | Tensor, says: str) -> None:
     with pytest.raises(DataError) as caught:
-        compile(parse("forall t: S(t) <= 3"), SERIES).verdict(data)
+        compiled(parse("forall t: S(t) <= 3"), SERIES).verdict(data)
     assert says in str(caught.value)
 
 
 def test_batches_of_different_size() -> None:
-    program = compile(parse("forall t: S(t) <= I(t)"), SERIES)
+    program = compiled(parse("forall t: S(t) <= I(t)"), SERIES)
     with pytest.raises(DataError, match="I has 3 samples, others have 4"):
         program.verdict({"S": torch.zeros(4, 30), "I": torch.zeros(3, 30)})
 
 
 def test_what_is_not_a_number_for_some_data() -> None:
-    program = compile(parse("S(0) / I(0) <= 3"), SERIES)
+    program = compiled(parse("S(0) / I(0) <= 3"), SERIES)
     data = {"S": torch.zeros(4, 30), "I": torch.zeros(4, 30)}
     with pytest.raises(DataError, match=r"S\(0\) / I\(0\) <= 3 is not a number for 4 of 4"):
         program(data)
     assert not program.verdict(data).any()  # what is undefined is not met
-    assert not compile(parse("not S(0) / I(0) <= 3"), SERIES).verdict(data).any()
-    assert compile(parse("I(0) = 0 or S(0) / I(0) <= 3"), SERIES).verdict(data).all()
+    assert not compiled(parse("not S(0) / I(0) <= 3"), SERIES).verdict(data).any()
+    assert compiled(parse("I(0) = 0 or S(0) / I(0) <= 3"), SERIES).verdict(data).all()
 
 
 def test_a_relative_operator_does_not_count_from_a_named_variable() -> None:
@@ -244,6 +244,6 @@ def test_a_relative_operator_does_not_count_from_a_named_variable() -> None:
         "exists t: I(t) > 3 until I < 2",
     ):
         with pytest.raises(FormulaError, match="counts from step 0, not from t"):
-            compile(parse(text), layout)
-    compile(parse("always[0,5](I > 30 implies eventually[0,5](I < 10))"), layout)
-    compile(parse("always[0,5](exists u in [now, now + 3]: I(u) > I)"), layout)
+            compiled(parse(text), layout)
+    compiled(parse("always[0,5](I > 30 implies eventually[0,5](I < 10))"), layout)
+    compiled(parse("always[0,5](exists u in [now, now + 3]: I(u) > I)"), layout)

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax
 
 from constraints.layout.functions import Classifier as Atom
-from surrogate.diffusion.training import Settings, seeded
+from surrogate.diffusion.training import Settings
 from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.evaluation.calibration import Measured
 from surrogate.io import model_folder as store
@@ -48,6 +48,7 @@ from surrogate.kinds.images.codec import check_size, told
 from surrogate.model import Surrogate
 from surrogate.networks.convolutional import Convolutional
 from surrogate.networks.unet import FORMAT
+from surrogate.random import ClassifierTraining, stream
 
 KIND = "classifier"  # and the name of its folder within that of a model
 SURE = 0.98  # the probability at which an image counts as of a class, in formulas
@@ -78,7 +79,7 @@ class Classifier:
         """One to which all classes are as likely."""
         settings = {"width": width, "depth": depth}
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(seeded(seed, 20).initial_seed()))
+            torch.manual_seed(int(stream(seed, ClassifierTraining.INITIAL_WEIGHTS).initial_seed()))
             network = _network(size, classes, settings)
         return cls(network, classes, size, settings)
 

@@ -18,11 +18,11 @@ import xarray as xr
 from torch import Tensor
 from torch.nn.functional import pad
 
-from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError
 from surrogate.kinds.images.codec import IMAGE, ImageCodec, described
 from surrogate.kinds.images.values import LABEL
 from surrogate.model import Surrogate
+from surrogate.random import ClassifierTraining, stream
 
 FEWEST, EACH = 50, 5  # images in all and of a class
 CLASSES = 1000
@@ -152,7 +152,7 @@ def places_of(words: list[str], classes: tuple[str, ...]) -> Tensor:
 
 def _apart(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of images to learn from, and of a tenth of each class to judge by."""
-    order = torch.randperm(len(truth), generator=seeded(seed, 21))
+    order = torch.randperm(len(truth), generator=stream(seed, ClassifierTraining.HELD_OUT_CHOICE))
     share = min(0.1, JUDGED / len(truth))
     judges = []
     for own in range(int(truth.max()) + 1):
@@ -190,7 +190,7 @@ def estimates(
     least, most = levels
     parts, done = [], 0
     for j, part in enumerate(split(rows)):
-        generator = seeded(seed, 22, j)
+        generator = stream(seed, ClassifierTraining.DENOISED, j)
         clean = model.codec.encode(data, part, generator).to(model.device)
         spread = torch.rand(len(part), generator=generator)
         sigma = (least * (most / least) ** spread).to(clean)
@@ -209,7 +209,7 @@ def pool_of(
     count, size = len(images.learned), images.pixels.codec.size
     wanted = min(max(count, FEW), MANY) if asked is None else asked
     wanted = max(1, min(wanted, NUMBERS // math.prod(size)))
-    order = torch.randperm(count, generator=seeded(seed, 23)).numpy()
+    order = torch.randperm(count, generator=stream(seed, ClassifierTraining.BALANCE)).numpy()
     rows = images.learned[order[np.arange(wanted) % count]]
     return estimates(model, images.pixels.data, rows, seed, watch), images.truth[rows]
 
@@ -234,7 +234,7 @@ class Batches:
         return max(SHORTEST, EPOCHS * each) if epochs is None else epochs * each
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
-        generator = seeded(self.seed, 24, step)
+        generator = stream(self.seed, ClassifierTraining.AUGMENTATION, step)
         clean = self.size if self.blurred is None else (self.size + 1) // 2
         rows = self._rows(step, clean)
         images, truth = self.images.pixels(rows), self.images.truth[rows]
@@ -251,7 +251,9 @@ class Batches:
         first, rows = step * count, np.zeros(0, np.int64)
         while len(rows) < count:
             turn, start = divmod(first + len(rows), total)
-            order = torch.randperm(total, generator=seeded(self.seed, 25, turn)).numpy()
+            order = torch.randperm(
+                total, generator=stream(self.seed, ClassifierTraining.SHUFFLE, turn)
+            ).numpy()
             rows = np.concatenate([rows, order[start : start + count - len(rows)]])
         return self.images.learned[rows]
 

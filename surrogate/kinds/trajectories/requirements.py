@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import xarray as xr
 
-from constraints import Formula, FormulaError, Layout, compile, parse
+from constraints import Formula, FormulaError, Layout, compiled, parse
 from constraints.ast import formulas as f
 from constraints.ast.terms import At, Name, Step
 from constraints.compile.lowered import Atom
@@ -83,7 +83,7 @@ def asked(data: xr.Dataset) -> Asked | None:
 
 def _marks(part: Formula, layout: Layout, end: str | None) -> tuple[Mark, ...]:
     try:
-        found = _walk(compile(part, layout, end).lowered, layout)
+        found = _walk(compiled(part, layout, end).lowered, layout)
     except FormulaError:
         return ()
     return tuple(found or ())

@@ -17,7 +17,7 @@ from constraints import (
     LogLTN,
     LogProbabilistic,
     Signal,
-    compile,
+    compiled,
     explain,
     instances_of,
     one_of,
@@ -68,7 +68,7 @@ def words_of(formula: Formula) -> set[str]:
 @settings(deadline=None)
 @given(statements())
 def test_the_verdict_is_that_of_sets(formula: Formula) -> None:
-    program = compile(formula, LAYOUT)
+    program = compiled(formula, LAYOUT)
     exact = [word in words_of(formula) for word in WORDS]
     assert program.verdict(CODES).tolist() == exact
     assert program.verdict({**CODES, "race": torch.eye(4)}).tolist() == exact
@@ -78,7 +78,7 @@ def test_the_verdict_is_that_of_sets(formula: Formula) -> None:
 @settings(deadline=None)
 @given(statements(), st.integers(0, 2**20))
 def test_what_can_be_is_one_statement_and_has_its_probability(formula: Formula, seed: int) -> None:
-    program = compile(formula, LAYOUT)
+    program = compiled(formula, LAYOUT)
     allowed = words_of(formula)
     if allowed == set(WORDS):
         assert program.verdict(CODES).all()
@@ -111,17 +111,17 @@ def flat(weights: Tensor) -> Tensor:
     ],
 )
 def test_it_reads_as_a_person_would_write_it(text: str, shown: str | None) -> None:
-    found = compile(text, LAYOUT).lowered
+    found = compiled(text, LAYOUT).lowered
     if shown is None:
         assert found == f.TRUE
     else:
         assert isinstance(found, Atom)
         assert found.readable() == shown
-        assert compile(found.readable(), LAYOUT).lowered == found
+        assert compiled(found.readable(), LAYOUT).lowered == found
 
 
 def test_statements_of_their_own_hardness_stay_apart() -> None:
-    found = compile("(race = a) {k=2} or race = b or race = c", LAYOUT).lowered
+    found = compiled("(race = a) {k=2} or race = b or race = c", LAYOUT).lowered
     assert isinstance(found, f.Or)
     assert [part.readable() for part in found.parts if isinstance(part, Atom)] == [
         'race = "a"',
@@ -132,7 +132,7 @@ def test_statements_of_their_own_hardness_stay_apart() -> None:
 def test_instances_have_categories_of_their_own() -> None:
     pairs = Layout(LAYOUT.signals, instances=2)
     formula = parse("race[1] = a or race[2] = b or race[1] = b")
-    found = compile(formula, pairs).lowered
+    found = compiled(formula, pairs).lowered
     assert isinstance(found, f.Or)
     assert [part.readable() for part in found.parts if isinstance(part, Atom)] == [
         'race[1] in {"a", "b"}',
@@ -143,12 +143,12 @@ def test_instances_have_categories_of_their_own() -> None:
 
 def test_the_gradient_does_not_overshoot() -> None:
     """d value / d p = 1 / max(p, v): covariance times gradient adds at most one to p."""
-    program = compile("race in {a, b}", LAYOUT)
+    program = compiled("race in {a, b}", LAYOUT)
     weights = [[0.0, 0.0, 1.0, 0.0], [0.01, 0.04, 0.9, 0.05], [0.5, 0.3, 0.1, 0.1], [1.2, 0, 0, 0]]
     mean = flat(torch.tensor(weights, dtype=torch.float64)).requires_grad_()
     covariance = 0.1 * torch.eye(5, dtype=torch.float64)  # of which the sum has 0.2
     for sign, text in ((1.0, "race in {a, b}"), (-1.0, "race not in {a, b}")):
-        program = compile(text, LAYOUT)
+        program = compiled(text, LAYOUT)
         value = program.belief(mean, covariance, HARD)
         (slope,) = torch.autograd.grad(value.sum(), mean)
         p = mean[:, :2].sum(1).detach()
@@ -161,7 +161,7 @@ def test_the_gradient_does_not_overshoot() -> None:
 
 def test_without_variance_the_gradient_is_finite() -> None:
     mean = flat(torch.eye(4, dtype=torch.float64)).requires_grad_()
-    value = compile("race = a", LAYOUT).belief(mean, torch.zeros(5, 5).double(), HARD)
+    value = compiled("race = a", LAYOUT).belief(mean, torch.zeros(5, 5).double(), HARD)
     (slope,) = torch.autograd.grad(value.sum(), mean)
     torch.testing.assert_close(value, torch.tensor([1.0, 1e-6, 1e-6, 1e-6]).double().log())
     assert torch.isfinite(slope).all()
@@ -171,7 +171,7 @@ def test_without_variance_the_gradient_is_finite() -> None:
 def test_soft_weights_are_added_up(semantics: LogProbabilistic | LogLTN) -> None:
     weights = torch.tensor([[0.4, 0.3, 0.2, 0.1], [0.1, 0.1, 0.8, 0.0]], dtype=torch.float64)
     expected = torch.nn.functional.logsigmoid(8 * (weights[:, :2].sum(1) - 0.5))
-    program = compile("race in {a, b}", LAYOUT)
+    program = compiled("race in {a, b}", LAYOUT)
     torch.testing.assert_close(program(flat(weights), semantics), expected)
     none = torch.zeros(5, 5, dtype=torch.float64)
     torch.testing.assert_close(program.belief(flat(weights), none, semantics), expected)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constraints import Formula, FormulaError, Layout, Signal, compile, parse, signals
+from constraints import Formula, FormulaError, Layout, Signal, compiled, parse, signals
 from constraints.compile.dates import days, is_day, written
 from constraints.prove.contradictions import find
 
@@ -29,7 +29,7 @@ DATA = {"signup": TIMES, "left": TIMES + 30, "price": torch.ones(5)}
 
 
 def met(formula: str | Formula) -> list[int]:
-    return [int(each) for each in compile(formula, LAYOUT).verdict(DATA)]
+    return [int(each) for each in compiled(formula, LAYOUT).verdict(DATA)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_comparisons(text: str, expected: list[int]) -> None:
     ],
 )
 def test_in_python(formula: Formula, text: str) -> None:
-    assert compile(formula, LAYOUT).lowered == compile(text, LAYOUT).lowered
+    assert compiled(formula, LAYOUT).lowered == compiled(text, LAYOUT).lowered
 
 
 @given(st.dates())
@@ -97,7 +97,7 @@ def test_one_of_before_on_and_after(day: date, shift: float) -> None:
     """And at most is before or on."""
     data = {"signup": torch.tensor([days(day.isoformat()) + shift], dtype=torch.float64)}
     holds = {
-        relation: bool(compile(f'signup {relation} "{day}"', LAYOUT).verdict(data))
+        relation: bool(compiled(f'signup {relation} "{day}"', LAYOUT).verdict(data))
         for relation in ("<", "<=", "=", ">=", ">", "!=")
     }
     assert holds["<"] + holds["="] + holds[">"] == 1
@@ -126,7 +126,7 @@ def test_one_of_before_on_and_after(day: date, shift: float) -> None:
 )
 def test_what_is_no_date(text: str, says: str) -> None:
     with pytest.raises(FormulaError) as raised:
-        compile(text, LAYOUT)
+        compiled(text, LAYOUT)
     assert says in str(raised.value)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from constraints import Layout, LogProbabilistic, Signal, compile
+from constraints import Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
 from constraints.ast.formulas import names
 from constraints.ast.walk import descend
@@ -94,7 +94,7 @@ def drawn(random: Random, depth: int) -> str:
 @given(st.integers(0, 2**20), st.booleans())
 def test_the_verdict_is_the_same(seed: int, soft: bool) -> None:
     text = drawn(Random(seed), 3)
-    program = compile(text, TABLE)
+    program = compiled(text, TABLE)
     data = consistent(seed)
     found = followed(program, FOLLOWERS, soft=soft)
     assert not names(found.lowered) & set(FOLLOWERS), text
@@ -110,7 +110,7 @@ def test_beliefs_about_leaders_are_finite(seed: int) -> None:
     mean = torch.randn(7, TABLE.size, generator=draw, dtype=torch.float64).requires_grad_()
     covariance = 0.3 * torch.eye(TABLE.size, dtype=torch.float64)
     for soft, semantics in ((False, HARD), (True, LogProbabilistic(k=2.0))):
-        value = followed(compile(text, TABLE), FOLLOWERS, soft=soft).belief(
+        value = followed(compiled(text, TABLE), FOLLOWERS, soft=soft).belief(
             mean, covariance, semantics
         )
         assert (value <= 1e-6).all(), text
@@ -146,7 +146,7 @@ def words_of(node: f.Formula) -> set[str]:
     ],
 )
 def test_what_is_said_of_a_follower_is_a_set_of_words(text: str, words: set[str]) -> None:
-    assert words_of(followed(compile(text, TABLE), FOLLOWERS).lowered) == words
+    assert words_of(followed(compiled(text, TABLE), FOLLOWERS).lowered) == words
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_is_said_of_a_follower_is_a_set_of_words(text: str, words: set[str]
     ],
 )
 def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula) -> None:
-    assert followed(compile(text, TABLE), FOLLOWERS).lowered == constant
+    assert followed(compiled(text, TABLE), FOLLOWERS).lowered == constant
 
 
 def test_a_category_that_nothing_leads_to() -> None:
@@ -173,11 +173,11 @@ def test_a_category_that_nothing_leads_to() -> None:
         ("country[1] in {france, peru}", f.TRUE),
         ("country[1] not in {france, peru}", f.FALSE),
     ):
-        assert followed(compile(text, TABLE), lost).lowered == constant, text
+        assert followed(compiled(text, TABLE), lost).lowered == constant, text
 
 
 def test_instances_keep_apart() -> None:
-    program = followed(compile("level[1] = 1 and level[2] = 3", TABLE), FOLLOWERS)
+    program = followed(compiled("level[1] = 1 and level[2] = 3", TABLE), FOLLOWERS)
     found = {
         (node.signal.instance, node.words[node.index])
         for node in descend(program.lowered)
@@ -191,7 +191,7 @@ def test_instances_keep_apart() -> None:
 def test_a_belief_is_the_weight_of_the_words() -> None:
     """At a belief without spread: about certain words it is certain."""
     layout = Layout(TABLE.signals)
-    program = followed(compile("country = peru and plain <= 0", layout), FOLLOWERS)
+    program = followed(compiled("country = peru and plain <= 0", layout), FOLLOWERS)
     mean = torch.zeros(5, layout.size, dtype=torch.float64)
     mean[:, :5] = torch.eye(5)
     covariance = torch.diag(torch.tensor([1e-4] * 11 + [1.0])).double()
@@ -203,14 +203,14 @@ def test_a_belief_is_the_weight_of_the_words() -> None:
 
 
 def test_programs_without_followers_are_left_alone() -> None:
-    program = compile("age[1] >= 3 and city[2] = lima", TABLE)
+    program = compiled("age[1] >= 3 and city[2] = lima", TABLE)
     assert followed(program, FOLLOWERS) is program
     assert followed(program, {}) is program
 
 
 def test_own_hardness_keeps_the_margin() -> None:
     """A margin of a number is one in its units, over the words' weights."""
-    program = compile("(level[1] >= 2.5) {k=2}", TABLE)
+    program = compiled("(level[1] >= 2.5) {k=2}", TABLE)
     found = followed(program, FOLLOWERS)
     weights = torch.zeros(1, 2, 5, dtype=torch.float64)
     weights[0, :, 1] = 0.5  # half hanoi (3), half cusco (1): 2 on average

@@ -16,7 +16,7 @@ from constraints import (
     Layout,
     LogLTN,
     LogProbabilistic,
-    compile,
+    compiled,
     parse,
     signals,
     standard_regions,
@@ -37,7 +37,7 @@ X, RGB = drawn(5, 1, 4, 6), drawn(5, 3, 4, 6)
 
 
 def margin(text: str, layout: Layout, image: Tensor) -> Tensor:
-    return compile(text, layout).robustness({"image": image})
+    return compiled(text, layout).robustness({"image": image})
 
 
 def test_one_pixel() -> None:
@@ -46,7 +46,7 @@ def test_one_pixel() -> None:
     assert margin("red(image)(0, 5) <= 0.5", COLOUR, RGB).equal(0.5 - RGB[:, 0, 0, 5])
     image = signals("image")
     for formula in (image[3, 4] >= 0.5, image(3, 4) >= 0.5):
-        assert compile(formula, GREY).robustness({"image": X}).equal(X[:, 0, 3, 4] - 0.5)
+        assert compiled(formula, GREY).robustness({"image": X}).equal(X[:, 0, 3, 4] - 0.5)
 
 
 def test_pixels_along_a_line() -> None:
@@ -73,7 +73,7 @@ def test_halves_average_to_the_whole(height: int, width: int, halves: str) -> No
     layout = Layout.image((1, 2 * height, 2 * width))
     one, other = halves.split()
     text = f"mean({one}) + mean({other}) = 2 * mean(image) +- 0.000001"
-    assert compile(text, layout).verdict({"image": drawn(3, 1, 2 * height, 2 * width)}).all()
+    assert compiled(text, layout).verdict({"image": drawn(3, 1, 2 * height, 2 * width)}).all()
 
 
 def test_regions_of_its_own_win() -> None:
@@ -87,7 +87,7 @@ def test_regions_of_its_own_win() -> None:
         small = margin("mean(downsample(image), left) >= 0", square, X[..., :4])
         torch.testing.assert_close(small, X[:, 0, :, :2].mean((1, 2)))
     with pytest.raises(FormulaError, match="the region dot has 4x6 pixels, the image 2x3"):
-        compile("mean(downsample(image), dot) >= 0", layout)
+        compiled("mean(downsample(image), dot) >= 0", layout)
 
 
 def test_operators_compose() -> None:
@@ -111,17 +111,17 @@ def test_functions_of_a_user_are_operators_too() -> None:
         "smear", lambda x: x.roll(1, -1), 1, whole=True, returns="image", linear=True
     )
     assert margin("smear(image)(2, 0) >= 0", layout, X).equal(X[:, 0, 2, 5])
-    equations, rest = split(compile("forall p: smear(image)(p) = image(p)", layout))
+    equations, rest = split(compiled("forall p: smear(image)(p) = image(p)", layout))
     assert rest is None
     assert len(equations) == 24
     nonlinear = GREY.with_function("square", torch.square, 1, whole=True, returns="image")
-    equations, rest = split(compile("forall p: square(image)(p) = 0.25", nonlinear))
+    equations, rest = split(compiled("forall p: square(image)(p) = 0.25", nonlinear))
     assert len(equations) == 0
     assert rest is not None
 
 
 def test_symmetry_is_seen() -> None:
-    program = compile("forall p: image(p) = mirror(image)(p)", GREY)
+    program = compiled("forall p: image(p) = mirror(image)(p)", GREY)
     same = (X + mirror(X)) / 2
     off = same.clone()
     off[2, 0, 1, 1] += 0.1
@@ -133,7 +133,7 @@ def test_pictures_are_constant_images() -> None:
     target = drawn(1, 4, 6, seed=3)
     known = drawn(4, 6, seed=4) > 0.5
     layout = Layout.image((1, 4, 6), regions={"known": known}).with_picture("target", target)
-    program = compile("forall p in known: image(p) = target(p)", layout)
+    program = compiled("forall p in known: image(p) = target(p)", layout)
     filled = torch.where(known, target, X)
     assert program.verdict({"image": filled}).all()
     assert not program.verdict({"image": X}).any()
@@ -147,7 +147,7 @@ def test_pictures_are_constant_images() -> None:
 
 
 def solved(text: str, layout: Layout) -> Equations:
-    equations, rest = split(compile(text, layout))
+    equations, rest = split(compiled(text, layout))
     assert rest is None
     return equations
 
@@ -169,7 +169,7 @@ def solved(text: str, layout: Layout) -> Equations:
 def test_equations_say_what_the_formula_does(text: str, count: int) -> None:
     target = drawn(3, 4, 6, seed=3)
     layout = replace(COLOUR, pictures={"target": target, "small": drawn(3, 2, 3, seed=2)})
-    program, found = compile(text, layout), solved(text, layout)
+    program, found = compiled(text, layout), solved(text, layout)
     assert len(found) == count
     if not count:
         return
@@ -184,13 +184,13 @@ def test_equations_say_what_the_formula_does(text: str, count: int) -> None:
 
 
 def test_images_too_many_for_equations_are_left_alone() -> None:
-    _, rest = split(compile("forall p: image(p) = mirror(image)(p)", Layout.image((3, 40, 40))))
+    _, rest = split(compiled("forall p: image(p) = mirror(image)(p)", Layout.image((3, 40, 40))))
     assert rest is not None
 
 
 def test_what_an_operator_made_empty_cannot_be_set() -> None:
     with pytest.raises(ImpossibleError, match="masked"):
-        split(compile("forall p: masked(image, upper)(p) = 0.5", GREY))
+        split(compiled("forall p: masked(image, upper)(p) = 0.5", GREY))
 
 
 def test_a_belief_in_pixels() -> None:
@@ -204,13 +204,13 @@ def test_a_belief_in_pixels() -> None:
         ("lower", below[:, 2:]),
         ("left", below[..., :3]),
     ):
-        program = compile(f"forall p in {region}: image(p) <= 0.6", GREY)
+        program = compiled(f"forall p in {region}: image(p) <= 0.6", GREY)
         torch.testing.assert_close(program.belief(mean, spread, hard), part.sum((1, 2)))
-    both = compile(
+    both = compiled(
         "(forall p in upper: image(p) <= 0.6) and forall p in lower: image(p) <= 0.6", GREY
     )
     torch.testing.assert_close(both.belief(mean, spread, hard), below.sum((1, 2)))
-    apart = compile("mean(upper) >= mean(lower) + 0.1", GREY).belief(mean, spread, hard)
+    apart = compiled("mean(upper) >= mean(lower) + 0.1", GREY).belief(mean, spread, hard)
     images = mean.reshape(3, 4, 6)
     gap = images[:, :2].mean((1, 2)) - images[:, 2:].mean((1, 2)) - 0.1
     torch.testing.assert_close(apart, Normal(0.0, 1.0).cdf(gap / (deviation.norm() / 12)).log())
@@ -219,7 +219,7 @@ def test_a_belief_in_pixels() -> None:
 def test_soft_values_have_gradients() -> None:
     x = X.clone().requires_grad_()
     for semantics in (LogProbabilistic(), LogLTN()):
-        value = compile("forall p: blur(image)(p) <= 0.4", GREY)({"image": x}, semantics)
+        value = compiled("forall p: blur(image)(p) <= 0.4", GREY)({"image": x}, semantics)
         (slope,) = torch.autograd.grad(value.sum(), x)
         assert (slope < 0).all()
 
@@ -304,7 +304,7 @@ TARGET = replace(COLOUR, pictures={"target": torch.rand(3, 32, 32), "tiny": torc
 )
 def test_what_cannot_be_meant(layout: Layout, text: str, says: str) -> None:
     with pytest.raises(FormulaError) as caught:
-        compile(text, layout)
+        compiled(text, layout)
     assert says in str(caught.value)
 
 
@@ -319,5 +319,5 @@ def test_what_cannot_be_given() -> None:
         GREY.with_picture("blur", torch.ones(1, 4, 6))
     broken = GREY.with_function("broken", lambda x: x.sum(), 1, whole=True, returns="image")
     with pytest.raises(FormulaError, match=r"broken is to return images \(B, C, H, W\)"):
-        compile("mean(broken(image)) >= 0", broken)
+        compiled("mean(broken(image)) >= 0", broken)
     assert set(standard_regions(4, 6)) == {"upper", "lower", "left", "right", "centre", "border"}

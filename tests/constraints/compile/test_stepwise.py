@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from constraints import Layout, compile, parse
+from constraints import Layout, compiled, parse
 from constraints.compile.stepwise import stepwise
 
 LAYOUT = Layout.series("S I", 6, integer=True)
@@ -24,7 +24,7 @@ LAYOUT = Layout.series("S I", 6, integer=True)
 )
 def test_what_looks_at_single_steps(text: str, steps: set[int]) -> None:
     """All predicates together are the formula."""
-    program = compile(parse(text), LAYOUT)
+    program = compiled(parse(text), LAYOUT)
     found = stepwise(program)
     assert found is not None
     assert set(found) == steps
@@ -53,4 +53,4 @@ def test_what_looks_at_single_steps(text: str, steps: set[int]) -> None:
     ],
 )
 def test_what_looks_at_several_together(text: str) -> None:
-    assert stepwise(compile(parse(text), LAYOUT)) is None
+    assert stepwise(compiled(parse(text), LAYOUT)) is None

@@ -15,7 +15,7 @@ from constraints import (
     LogLTN,
     LogProbabilistic,
     call,
-    compile,
+    compiled,
     explain,
     parse,
     signals,
@@ -46,7 +46,7 @@ LOG = Counting(10)(X)
 
 
 def test_a_class_is_its_log_probability() -> None:
-    program = compile("class(image, 3)", LAYOUT)
+    program = compiled("class(image, 3)", LAYOUT)
     data = {"image": X}
     for semantics in (LogProbabilistic(), LogLTN(), LogProbabilistic(k=3.0)):
         torch.testing.assert_close(program(data, semantics), LOG[:, 3])
@@ -58,12 +58,12 @@ def test_a_class_is_its_log_probability() -> None:
 
 
 def test_not_a_class() -> None:
-    program = compile("not class(image, 3)", LAYOUT)
+    program = compiled("not class(image, 3)", LAYOUT)
     data = {"image": X}
     torch.testing.assert_close(program(data), torch.log1p(-LOG[:, 3].exp()))
     assert program.verdict(data).equal(LOG.argmax(1) != 3)
     torch.testing.assert_close(
-        program.robustness(data), -compile("class(image, 3)", LAYOUT).robustness(data)
+        program.robustness(data), -compiled("class(image, 3)", LAYOUT).robustness(data)
     )
     sure = X.clone()
     sure[:, 0, 0, 3] = 20.0  # p_3 is 1 to the last digit, and what is left of it still counts
@@ -72,25 +72,25 @@ def test_not_a_class() -> None:
 
 
 def test_a_probability_is_compared() -> None:
-    program = compile("class(image, 3) >= 0.3", LAYOUT)
+    program = compiled("class(image, 3) >= 0.3", LAYOUT)
     assert program.robustness({"image": X}).sub(LOG[:, 3].exp() - 0.3).abs().max() < 1e-12
-    either = compile("class(image, 3) + class(image, 8) >= 0.5", LAYOUT)
+    either = compiled("class(image, 3) + class(image, 8) >= 0.5", LAYOUT)
     assert either.verdict({"image": X}).equal(LOG[:, [3, 8]].exp().sum(1) >= 0.5)
 
 
 def test_classes_by_label() -> None:
     log = Counting(3)(X)
     for text in ('kind(image, "trouser")', "kind(image, trouser)", "kind(image, 1)"):
-        torch.testing.assert_close(compile(text, CLOTHES)({"image": X}), log[:, 1])
+        torch.testing.assert_close(compiled(text, CLOTHES)({"image": X}), log[:, 1])
     shuffled = LAYOUT.with_classifier("digit", Counting(3), ("7", "5", "6"))
-    torch.testing.assert_close(compile("digit(image, 5)", shuffled)({"image": X}), log[:, 1])
-    some = compile("exists i in [5, 6]: digit(image, i)", shuffled)
+    torch.testing.assert_close(compiled("digit(image, 5)", shuffled)({"image": X}), log[:, 1])
+    some = compiled("exists i in [5, 6]: digit(image, i)", shuffled)
     assert some.verdict({"image": X}).equal(log.argmax(1) > 0)
 
 
 def test_two_digits_add_up_to_ten() -> None:
     text = "exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)"
-    program = compile(text, PAIRS)
+    program = compiled(text, PAIRS)
     one, other = (Counting(10)(TWO[:, i]) for i in range(2))
     pairs = torch.stack([one[:, i] + other[:, 10 - i] for i in range(1, 10)], 1)
     expected = torch.log1p(-(1 - pairs.exp()).prod(1))
@@ -98,7 +98,7 @@ def test_two_digits_add_up_to_ten() -> None:
     assert program.verdict({"image": TWO}).equal(one.argmax(1) + other.argmax(1) == 10)
     assert program.verdict({"image": TWO}).any()
     lead = [
-        compile(f"class(image[1], {i}) and class(image[2], {10 - i})", PAIRS) for i in range(1, 10)
+        compiled(f"class(image[1], {i}) and class(image[2], {10 - i})", PAIRS) for i in range(1, 10)
     ]
     margins = torch.stack([each.robustness({"image": TWO}) for each in lead], 1)
     torch.testing.assert_close(program.robustness({"image": TWO}), margins.amax(1))
@@ -108,7 +108,7 @@ def test_the_classifier_is_asked_once_for_each_image() -> None:
     judge = Counting(10)
     layout = Layout.image((1, 4, 4), instances=2).with_classifier("class", judge, DIGITS)
     text = "(exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)) and "
-    program = compile(text + "not class(image[1], 5) and class(image[2], 1) <= 0.9", layout)
+    program = compiled(text + "not class(image[1], 5) and class(image[2], 1) <= 0.9", layout)
     assert judge.asked == 0
     program({"image": TWO})
     assert judge.asked == 2
@@ -116,7 +116,7 @@ def test_the_classifier_is_asked_once_for_each_image() -> None:
 
 def test_a_belief_takes_the_mean_for_the_image() -> None:
     flat = X.flatten(1).requires_grad_()
-    program = compile("class(image, 3)", LAYOUT)
+    program = compiled("class(image, 3)", LAYOUT)
     for semantics in (LogProbabilistic(), LogProbabilistic(k=math.inf)):
         value = program.belief(flat, 0.01 * torch.eye(16, dtype=torch.float64), semantics)
         torch.testing.assert_close(value, LOG[:, 3])
@@ -125,7 +125,7 @@ def test_a_belief_takes_the_mean_for_the_image() -> None:
 
 
 def test_one_class_or_another() -> None:
-    program = compile("class(image, 3) or class(image, 8)", LAYOUT)
+    program = compiled("class(image, 3) or class(image, 8)", LAYOUT)
     assert program.verdict({"image": X}).equal(torch.isin(LOG.argmax(1), torch.tensor([3, 8])))
     three, eight = LOG[:, 3].exp(), LOG[:, 8].exp()
     torch.testing.assert_close(program({"image": X}).exp(), 1 - (1 - three) * (1 - eight))
@@ -133,9 +133,9 @@ def test_one_class_or_another() -> None:
 
 def test_a_class_of_what_an_operator_makes() -> None:
     layout = LAYOUT.with_picture("target", X[0])
-    found = compile("class(mirror(image), 3)", layout)({"image": X})
+    found = compiled("class(mirror(image), 3)", layout)({"image": X})
     torch.testing.assert_close(found, Counting(10)(X.flip(-1))[:, 3])
-    fixed = compile("class(target, 3)", layout)({"image": X})
+    fixed = compiled("class(target, 3)", layout)({"image": X})
     torch.testing.assert_close(fixed, LOG[:1, 3].expand(40))
 
 
@@ -174,7 +174,7 @@ def test_layouts_keep_their_classifiers() -> None:
 )
 def test_what_is_no_class(layout: Layout, text: str, says: str) -> None:
     with pytest.raises(FormulaError) as caught:
-        compile(text, layout)
+        compiled(text, layout)
     assert says in str(caught.value)
 
 
@@ -187,7 +187,7 @@ def test_what_is_no_classifier() -> None:
         LAYOUT.with_classifier("mean", Counting(2), "ab")
     wrong = LAYOUT.with_classifier("wrong", Counting(2), "abc")
     with pytest.raises(FormulaError, match=r"log-probabilities \(40, 3\) of 40 images"):
-        compile("wrong(image, a)", wrong)({"image": X})
+        compiled("wrong(image, a)", wrong)({"image": X})
 
 
 def test_an_image_of_which_a_classifier_is_not_sure_is_of_no_class() -> None:
@@ -195,9 +195,9 @@ def test_an_image_of_which_a_classifier_is_not_sure_is_of_no_class() -> None:
     layout = replace(LAYOUT, classifiers={"class": sure})
     log_p = Counting(10)(X)
     wanted = (log_p.argmax(1) == 3) & (log_p[:, 3].exp() >= 0.5)
-    assert (compile("class(image, 3)", layout).verdict({"image": X}) == wanted).all()
-    assert (compile("not class(image, 3)", layout).verdict({"image": X}) == ~wanted).all()
-    soft = compile("class(image, 3)", layout)({"image": X})
+    assert (compiled("class(image, 3)", layout).verdict({"image": X}) == wanted).all()
+    assert (compiled("not class(image, 3)", layout).verdict({"image": X}) == ~wanted).all()
+    soft = compiled("class(image, 3)", layout)({"image": X})
     torch.testing.assert_close(soft, log_p[:, 3])
     with pytest.raises(FormulaError, match=r"\[0, 1\), not 1.0"):
         Classifier(Counting(2), ("a", "b"), sure=1.0)

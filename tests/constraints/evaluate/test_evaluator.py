@@ -20,7 +20,7 @@ from constraints import (
     LogProbabilistic,
     Robustness,
     Signal,
-    compile,
+    compiled,
     eventually,
     parse,
 )
@@ -73,7 +73,7 @@ def assert_agrees(
     logics: dict[str, tuple[Semantics, Logic]] = LOGICS,
 ) -> None:
     """The library and the reference have the same value for every sample and logic."""
-    program = compile(formula, LAYOUT, end, trace=trace)
+    program = compiled(formula, LAYOUT, end, trace=trace)
     for name, (semantics, logic) in logics.items():
         value = program.trace(data, semantics, end or "clip") if trace else program(data, semantics)
         for sample, row in enumerate(value.reshape(len(value), -1).tolist()):
@@ -211,16 +211,16 @@ def test_what_lies_outside_the_grid(text: str, clipped: bool, weak: bool, strong
     data = {"x": -torch.ones(1, STEPS)}
     layout = Layout.series("x", STEPS)
     for end, wanted in (("clip", clipped), ("weak", weak), ("strong", strong)):
-        assert compile(parse(text), layout, end).verdict(data).item() == wanted, end
+        assert compiled(parse(text), layout, end).verdict(data).item() == wanted, end
     with pytest.raises(FormulaError, match=r"past the last step|before the first step"):
-        compile(parse(text), layout)
+        compiled(parse(text), layout)
 
 
 def test_a_trace_starts_with_the_value() -> None:
     for seed in range(60):
         formula = eventually(random_formula(Random(seed), reach="clip", trace=True), 0, 0)
         try:
-            program, data = compile(formula, LAYOUT, "clip"), normal(seed)
+            program, data = compiled(formula, LAYOUT, "clip"), normal(seed)
         except FormulaError as problem:  # once[1,2] has a trace but no value at step 0
             assert "is empty" in str(problem)  # noqa: PT017
             continue
@@ -232,7 +232,7 @@ def test_a_trace_starts_with_the_value() -> None:
 def test_samples_do_not_see_each_other() -> None:
     for seed in range(60):
         formula = random_formula(Random(seed), reach="clip")
-        program, data = compile(formula, LAYOUT, "clip"), normal(seed, batch=3)
+        program, data = compiled(formula, LAYOUT, "clip"), normal(seed, batch=3)
         for semantics, _ in LOGICS.values():
             together = program(data, semantics)
             apart = [
@@ -244,7 +244,7 @@ def test_samples_do_not_see_each_other() -> None:
 def test_single_precision_is_close_to_double() -> None:
     for seed in range(60):
         formula = random_formula(Random(seed), reach="clip", depth=2)
-        program, data = compile(formula, LAYOUT, "clip"), normal(seed)
+        program, data = compiled(formula, LAYOUT, "clip"), normal(seed)
         single = {name: value.float() for name, value in data.items()}
         for semantics in (LogProbabilistic(HARDNESS), Robustness()):
             value = program(single, semantics)
@@ -256,7 +256,7 @@ def test_single_precision_is_close_to_double() -> None:
 def test_flat_samples_are_split_into_signals() -> None:
     data = normal(3, batch=4)
     formula = parse("forall t: x(t) <= y(t) + 3 and exists u: z(u) >= 1")
-    program = compile(formula, LAYOUT)
+    program = compiled(formula, LAYOUT)
     flat = LAYOUT.flatten(data)
     assert flat.shape == (4, 3 * STEPS)
     torch.testing.assert_close(program(flat), program(data))
@@ -266,23 +266,23 @@ def test_instances_are_told_apart() -> None:
     layout = Layout.columns("alcohol acidity", instances=2)
     alcohol = torch.tensor([[11.0, 12.5], [12.5, 11.0]], dtype=torch.float64)
     data = {"alcohol": alcohol, "acidity": alcohol.flip(1)}
-    program = compile(parse("alcohol[1] <= 12 and alcohol[2] >= acidity[2] + 1"), layout)
+    program = compiled(parse("alcohol[1] <= 12 and alcohol[2] >= acidity[2] + 1"), layout)
     assert program.verdict(data).tolist() == [True, False]
     torch.testing.assert_close(program.robustness(data), torch.tensor([0.5, -2.5]).double())
     torch.testing.assert_close(program(layout.flatten(data)), program(data))
     with pytest.raises(FormulaError, match="of which instance"):
-        compile(parse("alcohol <= 12"), layout)
+        compiled(parse("alcohol <= 12"), layout)
     with pytest.raises(FormulaError, match="instance"):
-        compile(parse("alcohol[3] <= 12"), layout)
+        compiled(parse("alcohol[3] <= 12"), layout)
 
 
 def test_instances_of_series() -> None:
     layout = Layout.series("x y", STEPS, instances=2)
     data = {name: torch.stack([normal(0)[name], normal(1)[name]], 1) for name in "xy"}
-    program = compile(parse("forall t: x[1](t) <= y[2](t) + 1"), layout)
+    program = compiled(parse("forall t: x[1](t) <= y[2](t) + 1"), layout)
     wanted = (data["y"][:, 1] + 1 - data["x"][:, 0]).amin(1)
     torch.testing.assert_close(program.robustness(data), wanted)
-    mean = compile(parse("mean(x[2], 1, 3) >= max(y[1])"), layout).robustness(data)
+    mean = compiled(parse("mean(x[2], 1, 3) >= max(y[1])"), layout).robustness(data)
     torch.testing.assert_close(mean, data["x"][:, 1, 1:4].mean(1) - data["y"][:, 0].amax(1))
 
 
@@ -292,19 +292,19 @@ def test_categories_as_codes_and_as_weights() -> None:
     weights = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], dtype=torch.float64)
     size = torch.tensor([1.0, 2.0], dtype=torch.float64)
     data = {"color": weights, "size": size}
-    red = compile(parse("color = red"), layout)
+    red = compiled(parse("color = red"), layout)
     assert red.verdict(data).tolist() == [True, False]
     soft = torch.nn.functional.logsigmoid(10 * (weights[:, 0] - 0.5))
     torch.testing.assert_close(red(data), soft)
-    other = compile(parse("color != red and size >= 1.5"), layout)
+    other = compiled(parse("color != red and size >= 1.5"), layout)
     assert other.verdict(data).tolist() == [False, True]
-    member = compile(parse("color in {red, blue}"), layout)
+    member = compiled(parse("color in {red, blue}"), layout)
     codes = {"color": torch.tensor([0, 2, 1]), "size": torch.zeros(3)}
     assert member.verdict(codes).tolist() == [True, True, False]
     with pytest.raises(FormulaError, match='no order: write color = "red"'):
-        compile(parse("color <= red"), layout)
+        compiled(parse("color <= red"), layout)
     with pytest.raises(FormulaError, match="did you mean 'green'"):
-        compile(parse("color = gren"), layout)
+        compiled(parse("color = gren"), layout)
     with pytest.raises(DataError, match=r"codes are 0\.\.2"):
         member.verdict({"color": torch.tensor([3]), "size": torch.zeros(1)})
 
@@ -312,8 +312,8 @@ def test_categories_as_codes_and_as_weights() -> None:
 def test_parameters_stand_for_their_numbers() -> None:
     layout = Layout.series(NAMES, STEPS, parameters={"limit": 1.25, "n": 2})
     data = normal(5)
-    named = compile(parse("forall t: n * x(t) <= limit + y(t)"), layout)
-    spelt = compile(parse("forall t: 2 * x(t) <= 1.25 + y(t)"), layout)
+    named = compiled(parse("forall t: n * x(t) <= limit + y(t)"), layout)
+    spelt = compiled(parse("forall t: 2 * x(t) <= 1.25 + y(t)"), layout)
     assert named.lowered == spelt.lowered
     torch.testing.assert_close(named(data), spelt(data))
 
@@ -328,20 +328,20 @@ def test_regions_of_images() -> None:
     def soft(x: Tensor) -> Tensor:
         return torch.nn.functional.logsigmoid(10 * x)
 
-    every = compile(parse("forall p in upper: image(p) >= 0.5"), layout)
+    every = compiled(parse("forall p in upper: image(p) >= 0.5"), layout)
     torch.testing.assert_close(every(data), soft(inside - 0.5).sum(1))
     torch.testing.assert_close(every.robustness(data), (inside - 0.5).amin(1))
-    some = compile(parse("exists p: image(p) >= 0.9"), layout)
+    some = compiled(parse("exists p: image(p) >= 0.9"), layout)
     assert some.verdict(data).equal((image >= 0.9).flatten(1).any(1))
-    mean = compile(parse("mean(image, upper) >= 0.4"), layout)
+    mean = compiled(parse("mean(image, upper) >= 0.4"), layout)
     torch.testing.assert_close(mean(data), soft(inside.mean(1) - 0.4))
-    whole = compile(parse("mean(image) <= 0.6 and max(image, upper) <= 0.9"), layout)
+    whole = compiled(parse("mean(image) <= 0.6 and max(image, upper) <= 0.9"), layout)
     parts = soft(0.6 - image.flatten(1).mean(1)) + soft(0.9 - inside).sum(1)
     torch.testing.assert_close(whole(data), parts)
-    above = compile(parse("forall p in upper: image(p) <= mean(image) + 0.3"), layout)
+    above = compiled(parse("forall p in upper: image(p) <= mean(image) + 0.3"), layout)
     margin = (image.flatten(1).mean(1)[:, None] + 0.3 - inside).amin(1)
     torch.testing.assert_close(above.robustness(data), margin)
-    pairs = compile(parse("forall p in upper: exists q: image(q) >= image(p) + 0.1"), layout)
+    pairs = compiled(parse("forall p in upper: exists q: image(q) >= image(p) + 0.1"), layout)
     far = image.flatten(1).amax(1)[:, None] - inside - 0.1
     torch.testing.assert_close(pairs.robustness(data), far.amin(1))
 
@@ -366,6 +366,6 @@ def test_functions_of_the_layout() -> None:
         ("always(reverse(x) <= y + 1)", (y + 1 - x.flip(1)).amin(1)),
         ("exists t in [1, 3]: reverse(x)(t) >= y(t)", (x.flip(1) - y)[:, 1:4].amax(1)),
     ]:
-        torch.testing.assert_close(compile(parse(text), layout).robustness(data), wanted)
+        torch.testing.assert_close(compiled(parse(text), layout).robustness(data), wanted)
     with pytest.raises(FormulaError, match="takes 2 argument"):
-        compile(parse("rate(x(0)) <= 1"), layout)
+        compiled(parse("rate(x(0)) <= 1"), layout)

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from constraints import Formula, Layout, LogLTN, LogProbabilistic, compile, parse
+from constraints import Formula, Layout, LogLTN, LogProbabilistic, compiled, parse
 from constraints.ast import formulas as f
 from constraints.ast.terms import Const, Name
 from tests.constraints.formulas import NAMES
@@ -79,7 +79,7 @@ def test_connectives() -> None:
     for seed in range(150):
         formula = drawn(Random(seed), 3, [0])
         data = normal(seed, 6)
-        value = compile(formula, COLUMNS)(data, LogProbabilistic(K))
+        value = compiled(formula, COLUMNS)(data, LogProbabilistic(K))
         torch.testing.assert_close(
             value.exp(), truth(formula, data), rtol=1e-9, atol=1e-12, msg=str(formula)
         )
@@ -89,7 +89,7 @@ def test_gradients_of_connectives() -> None:
     for seed in range(30):
         formula = drawn(Random(seed), 2, [0])
         data = {name: value.requires_grad_() for name, value in normal(seed, 6).items()}
-        ours = compile(formula, COLUMNS)(data, LogProbabilistic(K)).exp().sum()
+        ours = compiled(formula, COLUMNS)(data, LogProbabilistic(K)).exp().sum()
         theirs = truth(formula, data).sum()
         inputs = [*data.values()]
         for mine, other in zip(
@@ -105,7 +105,7 @@ def test_gradients_of_connectives() -> None:
 @pytest.mark.parametrize(("kind", "operator"), [("forall", AND), ("exists", OR)])
 def test_quantifiers_are_folds_of_connectives(kind: str, operator: ltn.LTNObject) -> None:
     data = normal(0, 6, STEPS)
-    program = compile(parse(f"{kind} t: x(t) <= y(t) + 0.3"), SERIES)
+    program = compiled(parse(f"{kind} t: x(t) <= y(t) + 0.3"), SERIES)
     steps = torch.sigmoid(K * (data["y"] + 0.3 - data["x"]))
     wanted = reduce(operator, steps.unbind(1))
     torch.testing.assert_close(program(data, LogProbabilistic(K)).exp(), wanted)
@@ -115,10 +115,10 @@ def test_quantifiers_are_folds_of_connectives(kind: str, operator: ltn.LTNObject
 def test_exists_is_the_generalised_mean(p: int) -> None:
     aggregate = ltn.fuzzy_ops.AggregPMean(p=p, stable=False)
     data = normal(1, 6, STEPS)
-    program = compile(parse("exists t: x(t) >= 0.4"), SERIES)
+    program = compiled(parse("exists t: x(t) >= 0.4"), SERIES)
     wanted = aggregate(torch.sigmoid(K * (data["x"] - 0.4)), dim=(1,))
     torch.testing.assert_close(program(data, LogLTN(K, alpha=float(p))).exp(), wanted)
-    either = compile(parse("x(0) >= 0.4 or y(1) <= z(2)"), SERIES)
+    either = compiled(parse("x(0) >= 0.4 or y(1) <= z(2)"), SERIES)
     parts = [data["x"][:, 0] - 0.4, data["z"][:, 2] - data["y"][:, 1]]
     wanted = aggregate(torch.sigmoid(K * torch.stack(parts, 1)), dim=(1,))
     torch.testing.assert_close(either(data, LogLTN(K, alpha=float(p))).exp(), wanted)
@@ -132,9 +132,9 @@ def test_a_formula_in_their_language(p: int) -> None:
     below = ltn.Predicate(func=lambda a, b: torch.sigmoid(K * (b - a))[:, 0])
     some = ltn.Quantifier(ltn.fuzzy_ops.AggregPMean(p=p, stable=False), quantifier="e")
     semantics = LogLTN(K, alpha=float(p))
-    plain = compile(parse("exists t: exists u: x(t) <= y(u)"), SERIES)
+    plain = compiled(parse("exists t: exists u: x(t) <= y(u)"), SERIES)
     wanted = some([t, u], below(t, u)).value
     torch.testing.assert_close(plain(data, semantics).exp()[0].float(), wanted)
-    negated = compile(parse("not forall t: forall u: x(t) <= y(u)"), SERIES)
+    negated = compiled(parse("not forall t: forall u: x(t) <= y(u)"), SERIES)
     wanted = some([t, u], ltn.Connective(NOT)(below(t, u))).value
     torch.testing.assert_close(negated(data, semantics).exp()[0].float(), wanted)

@@ -16,7 +16,7 @@ from constraints import (
     LogLTN,
     LogProbabilistic,
     Signal,
-    compile,
+    compiled,
     explain,
     parse,
     warped,
@@ -55,7 +55,7 @@ SAID = [
 
 @pytest.mark.parametrize("text", SAID)
 def test_nothing_said_of_what_is_missing_is_met(text: str) -> None:
-    program = compile(text, TABLE)
+    program = compiled(text, TABLE)
     for row in (0, 2):
         assert not program.verdict(ROWS)[row] or "max" in text  # whose other argument is enough
         assert program.robustness(ROWS)[row] == -math.inf or "max" in text
@@ -66,7 +66,7 @@ def test_nothing_said_of_what_is_missing_is_met(text: str) -> None:
 @pytest.mark.parametrize("text", SAID)
 @pytest.mark.parametrize("semantics", [LogProbabilistic(), LogLTN()])
 def test_gradients_are_finite(text: str, semantics: LogProbabilistic | LogLTN) -> None:
-    program = compile(text, TABLE)
+    program = compiled(text, TABLE)
     data = {name: x.double().requires_grad_() for name, x in ROWS.items()}
     flat = TABLE.flatten(ROWS).double().requires_grad_()
     values = [
@@ -86,14 +86,17 @@ def test_gradients_are_finite(text: str, semantics: LogProbabilistic | LogLTN) -
 @given(st.lists(st.sampled_from(SAID[:5]), min_size=1, max_size=3), st.booleans())
 def test_a_formula_and_its_negation_are_never_both_met(texts: list[str], both: bool) -> None:
     joined = (" and " if both else " or ").join(f"({text})" for text in texts)
-    yes, no = compile(joined, TABLE).verdict(ROWS), compile(f"not ({joined})", TABLE).verdict(ROWS)
+    yes, no = (
+        compiled(joined, TABLE).verdict(ROWS),
+        compiled(f"not ({joined})", TABLE).verdict(ROWS),
+    )
     assert not (yes & no).any()
     known = ~ROWS["age"].isnan()
     assert torch.equal(yes | no, known)
 
 
 def test_another_way_to_be_met_counts() -> None:
-    program = compile("age <= 5 or pay = 2", TABLE)
+    program = compiled("age <= 5 or pay = 2", TABLE)
     assert program.verdict(ROWS).tolist() == [True, True, False, True]
     assert program.belief(TABLE.flatten(ROWS), torch.eye(3))[2] < -1e20
 
@@ -102,7 +105,7 @@ def test_latents_that_may_be_missing() -> None:
     class Short(Smooth):
         low, high = -1.0, 1.0
 
-    program = warped(compile("age <= 100", TABLE), {"age": Short()})
+    program = warped(compiled("age <= 100", TABLE), {"age": Short()})
     assert program.verdict(ROWS).tolist() == [False, True, False, True]
     hard = program.belief(TABLE.flatten(ROWS), torch.eye(3), LogProbabilistic(k=math.inf))
     assert hard[[1, 3]].tolist() == [0, 0]
@@ -123,16 +126,16 @@ def test_a_column_over_time_and_several_instances() -> None:
         "count(x[1] <= level[1]) >= 1",
         "mean(x[1] - level[1]) <= 0",
     ):
-        program = compile(text, layout)
+        program = compiled(text, layout)
         assert program.verdict(data).tolist() == [False, True]
         assert program.robustness(data)[0] < 0
 
 
 def test_what_may_not_be_missing_is_refused() -> None:
     with pytest.raises(DataError, match="tall holds NaN in 1 of 1 samples"):
-        compile("tall <= 3", TABLE).verdict({"tall": torch.tensor([NAN])})
+        compiled("tall <= 3", TABLE).verdict({"tall": torch.tensor([NAN])})
     with pytest.raises(DataError, match="age holds infinite values in 1 of 2 samples"):
-        compile("age <= 3", TABLE).verdict({"age": torch.tensor([NAN, math.inf])})
+        compiled("age <= 3", TABLE).verdict({"age": torch.tensor([NAN, math.inf])})
     with pytest.raises(FormulaError, match="only a column may lack values"):
         Signal("race", "category", (2,), categories=("a", "b"), optional=True)
     with pytest.raises(FormulaError, match="or hold dates, not a series"):

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from constraints import Boolean, Formula, Layout, Robustness, compile
+from constraints import Boolean, Formula, Layout, Robustness, compiled
 from constraints.ast import formulas as f
 from constraints.ast.formulas import Quantifier
 from constraints.ast.terms import END, NOW, Apply, Const, Name, Term
@@ -149,7 +149,7 @@ def test_robustness_and_verdict_at_every_step(block: int) -> None:
         values = torch.randn(len(NAMES), 1, STEPS, generator=generator, dtype=torch.float64)
         data = dict(zip(NAMES, values, strict=True))
         wanted = monitored(formula, data)
-        program = compile(formula, LAYOUT, trace=True)
+        program = compiled(formula, LAYOUT, trace=True)
         margin = program.trace(data, Robustness(), end="clip")[0]
         torch.testing.assert_close(margin, wanted, rtol=1e-9, atol=1e-9, msg=str(formula))
         verdict = program.trace(data, Boolean(), end="clip")[0]
@@ -174,6 +174,6 @@ def test_windows_beyond_the_trace_are_empty() -> None:
         ((x >= 0).until(x >= 0, 1, 3), -math.inf),
         ((x >= 0).release(x >= 0, 1, 3), math.inf),
     ]:
-        margin = compile(formula, LAYOUT, "clip").trace(data, Robustness(), end="clip")[0]
+        margin = compiled(formula, LAYOUT, "clip").trace(data, Robustness(), end="clip")[0]
         assert margin[-1] == last
         torch.testing.assert_close(margin, monitored(formula, data))

@@ -22,7 +22,7 @@ from constraints import (
     LogProbabilistic,
     Robustness,
     Signal,
-    compile,
+    compiled,
     parse,
     signals,
 )
@@ -58,7 +58,7 @@ def normal(seed: int = 0, batch: int = 3) -> dict[str, Tensor]:
 
 def value(formula: Formula | str, data: dict[str, Tensor], semantics: Semantics) -> Tensor:
     made = parse(formula) if isinstance(formula, str) else formula
-    return compile(made, LAYOUT, "clip")(data, semantics)
+    return compiled(made, LAYOUT, "clip")(data, semantics)
 
 
 def lowered(formula: Formula | str, layout: Layout = LAYOUT) -> Formula:
@@ -96,7 +96,7 @@ DUALS: list[Callable[[Formula, Formula], tuple[Formula, Formula]]] = [
 @given(some, some, st.sampled_from(DUALS))
 def test_duality(a: Formula, b: Formula, dual: Callable[..., tuple[Formula, Formula]]) -> None:
     left, right = dual(a, b)
-    one, other = (compile(side, LAYOUT, "clip") for side in (left, right))
+    one, other = (compiled(side, LAYOUT, "clip") for side in (left, right))
     assert one.lowered == other.lowered
     for semantics in (Boolean(), Robustness(), SOFT[0]):
         assert one(DATA, semantics).equal(other(DATA, semantics))
@@ -179,7 +179,7 @@ def test_the_hard_limit_is_the_indicator() -> None:
     checked = 0
     for seed in range(150):
         formula = random_formula(Random(seed), reach="clip", annotated=False, constants=False)
-        program, data = compile(formula, LAYOUT, "clip"), normal(seed)
+        program, data = compiled(formula, LAYOUT, "clip"), normal(seed)
         margin, soft = program.robustness(data), program(data, HARD)
         clear = margin.abs() > 1e-2
         verdict = program.verdict(data)[clear]
@@ -223,7 +223,7 @@ SMOOTH = [
 @pytest.mark.parametrize("text", SMOOTH)
 @pytest.mark.parametrize("semantics", SOFT)
 def test_gradients_against_finite_differences(text: str, semantics: Semantics) -> None:
-    program = compile(parse(text), LAYOUT)
+    program = compiled(parse(text), LAYOUT)
     flat = LAYOUT.flatten(normal(5, batch=2)).requires_grad_()
     torch.manual_seed(0)  # of the directions that the fast mode checks
     assert torch.autograd.gradcheck(
@@ -238,7 +238,7 @@ def test_gradients_stay_finite_far_from_satisfaction(text: str, dtype: torch.dty
     scale = torch.tensor([-1e3, -30.0, -4.1, -1.0, -1e-3, 0.0, 1e-3, 1.0, 4.0, 1e3], dtype=dtype)
     for semantics in (LogProbabilistic(), LogProbabilistic(steps="mean"), LogLTN()):
         x = torch.cartesian_prod(scale, scale, scale).requires_grad_()
-        found = compile(parse(text), layout)({"x": x}, semantics)
+        found = compiled(parse(text), layout)({"x": x}, semantics)
         assert bool((found <= 1e-6).all())
         gradient = torch.autograd.grad(found.sum(), x)[0]
         assert bool(torch.isfinite(gradient).all())
@@ -314,7 +314,7 @@ def test_gaussian_equality() -> None:
 def test_half_unit(text: str, low: float, high: float) -> None:
     n = torch.tensor([[3.0, 0, 0], [4, 0, 0], [5, 0, 0], [2.2, 0, 0]], dtype=torch.float64)
     wanted = logsigmoid(10 * (n[:, 0] - low)) + logsigmoid(10 * (high - n[:, 0]))
-    program = compile(parse(text), WHOLE)
+    program = compiled(parse(text), WHOLE)
     torch.testing.assert_close(program({"n": n}, LogProbabilistic(half_unit=True)), wanted)
     hard = program({"n": n[:3]}, LogProbabilistic(k=1e4, half_unit=True))
     assert (hard > -1).equal(program.verdict({"n": n[:3]}))
@@ -335,9 +335,9 @@ def test_default_tolerances() -> None:
     ]:
         both = {name: torch.tensor([inside, outside], dtype=torch.float64)}
         data = {**{s.name: both[name] for s in layout.signals}, **both}
-        assert compile(parse(text), layout).verdict(data).tolist() == [True, False], text
+        assert compiled(parse(text), layout).verdict(data).tolist() == [True, False], text
         opposite = parse(text.replace("=", "!="))
-        assert compile(opposite, layout).verdict(data).tolist() == [False, True], text
+        assert compiled(opposite, layout).verdict(data).tolist() == [False, True], text
 
 
 def test_repetitions_count_once() -> None:
@@ -386,7 +386,7 @@ def test_counts_are_of_verdicts() -> None:
     """At a strict bound the margin is 0, which alone would not say that it is not met."""
     x = {"x": torch.zeros(1, STEPS, dtype=torch.float64)}
     for text, margin in [("count(x > 0) >= 1", -1.0), ("count(x >= 0) >= 1", STEPS - 1.0)]:
-        program = compile(parse(text), LAYOUT)
+        program = compiled(parse(text), LAYOUT)
         data = {**x, "y": x["x"], "z": x["x"]}
         assert program.robustness(data).item() == margin
         assert program.verdict(data).item() == (margin >= 0)
@@ -395,4 +395,4 @@ def test_counts_are_of_verdicts() -> None:
 def test_an_integral_behind_a_large_stretch_is_not_lost() -> None:
     layout = Layout.series("y", 2000)
     y = torch.cat([torch.full((1, 1000), 1e6), torch.full((1, 1000), 0.1)], 1)
-    assert compile(parse("integral(y, 1500, 1510) = 1 +- 0.01"), layout).verdict({"y": y}).all()
+    assert compiled(parse("integral(y, 1500, 1510) = 1 +- 0.01"), layout).verdict({"y": y}).all()

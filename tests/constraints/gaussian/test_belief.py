@@ -16,7 +16,7 @@ from constraints import (
     LogLTN,
     LogProbabilistic,
     Robustness,
-    compile,
+    compiled,
     parse,
 )
 
@@ -63,7 +63,7 @@ def monte_carlo(text: str, mean: Tensor, covariance: Tensor, semantics: LogProba
     draw = torch.Generator().manual_seed(7)
     noise = torch.randn(DRAWS, len(mean), generator=draw, dtype=torch.float64)
     x = mean + noise @ torch.linalg.cholesky(covariance).T
-    weight = compile(parse(text), LAYOUT)(x, semantics).exp()
+    weight = compiled(parse(text), LAYOUT)(x, semantics).exp()
     return torch.stack([weight.mean().log(), weight.std() / weight.mean() / math.sqrt(DRAWS)])
 
 
@@ -75,7 +75,7 @@ def monte_carlo(text: str, mean: Tensor, covariance: Tensor, semantics: LogProba
 def test_without_covariance_it_is_the_ordinary_value(
     text: str, semantics: LogProbabilistic | LogLTN
 ) -> None:
-    program = compile(parse(text), LAYOUT)
+    program = compiled(parse(text), LAYOUT)
     none = torch.zeros(2 * STEPS, 2 * STEPS, dtype=torch.float64)
     torch.testing.assert_close(
         program.belief(means(), none, semantics), program(means(), semantics)
@@ -92,7 +92,7 @@ def test_atoms_are_averaged_exactly(text: str, k: float) -> None:
     if "!=" in text:
         covariance = covariance * 1e-4
     for mean in means(2):
-        found = compile(parse(text), LAYOUT).belief(mean[None], covariance, semantics)
+        found = compiled(parse(text), LAYOUT).belief(mean[None], covariance, semantics)
         expected, error = monte_carlo(text, mean, covariance, semantics)
         assert abs(found - expected) <= 5 * error + 1e-3
 
@@ -105,7 +105,7 @@ def test_correlated_steps_come_close_where_independent_ones_fail(
     """Two-sided intervals are the worst, 0.3 off; taking steps for independent is 5 off."""
     semantics = LogProbabilistic(k=5.0)
     covariance, mean = correlated(r, variance), means(1)[0]
-    program = compile(parse(text), LAYOUT)
+    program = compiled(parse(text), LAYOUT)
     found = program.belief(mean[None], covariance, semantics)
     apart = program.belief(mean[None], torch.diag(covariance.diagonal()), semantics)
     expected, error = monte_carlo(text, mean, covariance, semantics)
@@ -115,9 +115,9 @@ def test_correlated_steps_come_close_where_independent_ones_fail(
 
 def test_uncorrelated_steps_are_summed() -> None:
     covariance, semantics = correlated(0.0, 0.7), LogProbabilistic(k=4.0)
-    whole = compile(parse("forall t: I(t) <= 1"), LAYOUT).belief(means(), covariance, semantics)
+    whole = compiled(parse("forall t: I(t) <= 1"), LAYOUT).belief(means(), covariance, semantics)
     single = (parse(f"I({t}) <= 1") for t in range(STEPS))
-    parts = [compile(step, LAYOUT).belief(means(), covariance, semantics) for step in single]
+    parts = [compiled(step, LAYOUT).belief(means(), covariance, semantics) for step in single]
     torch.testing.assert_close(whole, torch.stack(parts).sum(0))
 
 
@@ -126,7 +126,7 @@ def test_the_power_reproduces_orthant_probabilities(r: float) -> None:
     """P(y_1 >= 0, ..., y_10 >= 0) of equally correlated normals, which scipy integrates."""
     layout = Layout.series("x", 10)
     covariance = torch.full((10, 10), r, dtype=torch.float64).fill_diagonal_(1.0)
-    program = compile(parse("forall t: x(t) >= 0"), layout)
+    program = compiled(parse("forall t: x(t) >= 0"), layout)
     for shift in (0.0, 1.0):
         mean = torch.full((1, 10), shift, dtype=torch.float64)
         found = program.belief(mean, covariance, LogProbabilistic(k=math.inf))
@@ -139,7 +139,7 @@ def test_the_power_reproduces_orthant_probabilities(r: float) -> None:
 def test_hard_atoms_are_normal_probabilities() -> None:
     hard = LogProbabilistic(k=math.inf, half_unit=True)
     layout = Layout.series("I", 3, integer=True)
-    program = compile(parse("I(1) <= 20"), layout)
+    program = compiled(parse("I(1) <= 20"), layout)
     mean = torch.tensor([[0.0, 25.0, 0.0], [0.0, 3.0, 0.0]], dtype=torch.float64)
     found = program.belief(mean, 4.0 * torch.eye(3, dtype=torch.float64), hard)
     expected = torch.special.log_ndtr((20.5 - mean[:, 1]) / 2.0)
@@ -149,7 +149,7 @@ def test_hard_atoms_are_normal_probabilities() -> None:
 @pytest.mark.parametrize("text", [*ATOMS, *OVER_TIME])
 def test_gradients_match_finite_differences(text: str) -> None:
     covariance, semantics = correlated(0.7, 0.4), LogProbabilistic(k=4.0)
-    program = compile(parse(text), LAYOUT)
+    program = compiled(parse(text), LAYOUT)
 
     def value(mean: Tensor) -> Tensor:
         return program.belief(mean, covariance, semantics)
@@ -166,7 +166,7 @@ def test_gradients_match_finite_differences(text: str) -> None:
 def test_a_nonlinear_atom_is_right_for_small_variances() -> None:
     text, semantics = "S(1) * exp(I(2)) <= 0.3", LogProbabilistic(k=5.0)
     covariance, mean = correlated(0.5, 0.003), means(1)[0]
-    found = compile(parse(text), LAYOUT).belief(mean[None], covariance, semantics)
+    found = compiled(parse(text), LAYOUT).belief(mean[None], covariance, semantics)
     expected, error = monte_carlo(text, mean, covariance, semantics)
     assert abs(found - expected) < 0.01 + 5 * error
 
@@ -174,7 +174,7 @@ def test_a_nonlinear_atom_is_right_for_small_variances() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_values_and_gradients_are_finite_far_away(dtype: torch.dtype) -> None:
     formula = parse("(forall t: I(t) <= 0) and (exists t: S(t) = 0) and (max(S) <= 1 or S(1) = 9)")
-    program = compile(formula, LAYOUT)
+    program = compiled(formula, LAYOUT)
     for scale in (0.0, 1.0, 1e3, 1e4):
         for k in (0.5, 50.0):
             mean = (scale * means()).to(dtype).requires_grad_()
@@ -189,7 +189,7 @@ def test_values_and_gradients_are_finite_far_away(dtype: torch.dtype) -> None:
 
 def test_instances_and_columns() -> None:
     layout = Layout.columns("alcohol sugar", instances=2)
-    program = compile(parse("alcohol[1] > alcohol[2] + 1"), layout)
+    program = compiled(parse("alcohol[1] > alcohol[2] + 1"), layout)
     covariance = torch.eye(4, dtype=torch.float64)
     mean = torch.tensor([[12.0, 0.0, 10.0, 0.0]], dtype=torch.float64)  # alcohol, sugar; again
     found = program.belief(mean, covariance, LogProbabilistic(k=math.inf))
@@ -198,7 +198,7 @@ def test_instances_and_columns() -> None:
 
 
 def test_what_is_no_belief_is_refused() -> None:
-    program = compile(parse("I(0) <= 1"), LAYOUT)
+    program = compiled(parse("I(0) <= 1"), LAYOUT)
     mean, covariance = means(), correlated(0.5, 1.0)
     with pytest.raises(DataError, match=r"shape \(B, 24\)"):
         program.belief(mean[:, :3], covariance)

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import multivariate_normal, norm
 from torch import Tensor
 
-from constraints import Layout, LogProbabilistic, compile, parse
+from constraints import Layout, LogProbabilistic, compiled, parse
 from constraints.gaussian.chains import stays
 
 STEPS = 12
@@ -81,7 +81,7 @@ def test_far_tails_are_numbers() -> None:
 def test_beliefs_use_it(text: str) -> None:
     layout = Layout.series("a", STEPS)
     matrix = covariance(4.0)
-    program = compile(parse(text), layout)
+    program = compiled(parse(text), layout)
     hard = LogProbabilistic(k=math.inf)
     mean = torch.full((1, STEPS), 0.4, dtype=torch.float64)
     noise = torch.randn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from constraints import Layout, Signal, compile, parse
+from constraints import Layout, Signal, compiled, parse
 from constraints.gaussian.equations import bounds, split
 
 COUNTS = Layout.series("S I", 4, integer=True)
@@ -13,7 +13,7 @@ REAL = Layout((Signal("x", "series", (3,), span=10.0),), (0.0, 1.0, 2.0))
 
 
 def test_equations_are_rows_of_the_flat_sample() -> None:
-    equations, rest = split(compile(parse("S(0) = 5 and S(3) + 2 * I(1) = 7"), COUNTS))
+    equations, rest = split(compiled(parse("S(0) = 5 and S(3) + 2 * I(1) = 7"), COUNTS))
     assert rest is None
     assert len(equations) == 2
     first, second = torch.zeros(8).double(), torch.zeros(8).double()
@@ -25,7 +25,7 @@ def test_equations_are_rows_of_the_flat_sample() -> None:
 
 
 def test_the_rest_is_the_formula_without_them() -> None:
-    whole = compile(parse("S(0) = 2 and (forall t: I(t) <= 1) and S(1) != 3"), COUNTS)
+    whole = compiled(parse("S(0) = 2 and (forall t: I(t) <= 1) and S(1) != 3"), COUNTS)
     equations, rest = split(whole)
     assert len(equations) == 1
     assert rest is not None
@@ -37,7 +37,7 @@ def test_the_rest_is_the_formula_without_them() -> None:
 
 
 def test_one_equation_for_each_step() -> None:
-    whole = compile(parse("(forall t in [1, 2]: S(t) + I(t-1) = 3) and I(3) >= 1"), COUNTS)
+    whole = compiled(parse("(forall t in [1, 2]: S(t) + I(t-1) = 3) and I(3) >= 1"), COUNTS)
     equations, rest = split(whole)
     assert [row.nonzero().flatten().tolist() for row in equations.rows] == [[1, 4], [2, 5]]
     assert rest is not None
@@ -60,21 +60,21 @@ def test_one_equation_for_each_step() -> None:
     ],
 )
 def test_what_is_no_equation(text: str) -> None:
-    equations, rest = split(compile(parse(text), COUNTS))
+    equations, rest = split(compiled(parse(text), COUNTS))
     assert len(equations) == 0
     assert rest is not None
 
 
 def test_real_numbers_have_a_tolerance() -> None:
-    equations, _ = split(compile(parse("x(1) = 3 +- 0.25"), REAL))
+    equations, _ = split(compiled(parse("x(1) = 3 +- 0.25"), REAL))
     assert (float(equations.low[0]), float(equations.high[0])) == pytest.approx((2.75, 3.25))
-    equations, _ = split(compile(parse("x(1) - x(0) = 3"), REAL))
+    equations, _ = split(compiled(parse("x(1) - x(0) = 3"), REAL))
     assert 0.01 < float(equations.high[0] - equations.low[0]) < 0.1
     assert (equations.rows[0] * equations.rows[0, 1]).tolist() == [-1, 1, 0]
 
 
 def test_constants_move_to_the_other_side() -> None:
-    equations, _ = split(compile(parse("2 * x(1) + 4 = 10 +- 0.5"), REAL))
+    equations, _ = split(compiled(parse("2 * x(1) + 4 = 10 +- 0.5"), REAL))
     row, low, high = equations.rows[0], equations.low[0], equations.high[0]
     assert float((low + high) / 2 / row[1]) == pytest.approx(3)
 
@@ -82,7 +82,7 @@ def test_constants_move_to_the_other_side() -> None:
 def test_linear_inequalities_of_a_conjunction_are_bounds() -> None:
     layout = Layout.image((1, 4, 4))
     text = "mean(upper) >= mean(lower) + 0.3 and image(0, 0) in [0.2, 0.9] and image(1, 1)^2 <= 0.5"
-    found = bounds(compile(text, layout))
+    found = bounds(compiled(text, layout))
     x = torch.rand(50, 16, dtype=torch.float64)
     halves = x[:, :8].mean(1) - x[:, 8:].mean(1)
     values = torch.stack([halves, x[:, 0]], 1)
@@ -94,7 +94,7 @@ def test_linear_inequalities_of_a_conjunction_are_bounds() -> None:
 
 def test_a_band_for_all_pixels_is_equations_with_room() -> None:
     layout = Layout((Signal("image", "image", (1, 4, 4), low=0.0, high=1.0, span=1.0),))
-    found, rest = split(compile("forall p: image(p) = mirror(image)(p) +- 0.05", layout))
+    found, rest = split(compiled("forall p: image(p) = mirror(image)(p) +- 0.05", layout))
     assert rest is None
     assert len(found) == 8
     torch.testing.assert_close(found.high - found.low, torch.full((8,), 0.1).double())

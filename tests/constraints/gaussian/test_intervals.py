@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from constraints import Layout, LogProbabilistic, Signal, compile
+from constraints import Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
 
 LAYOUT = Layout((Signal("x", "column"), Signal("n", "column", integer=True)))
@@ -22,7 +22,7 @@ MEAN = torch.tensor([[1.0, 2.0], [-4.0, 0.0], [6.0, -3.0]], dtype=torch.float64)
 
 
 def belief(text: str, mean: torch.Tensor = MEAN) -> torch.Tensor:
-    return compile(text, LAYOUT).belief(mean, COVARIANCE, HARD)
+    return compiled(text, LAYOUT).belief(mean, COVARIANCE, HARD)
 
 
 def drawn(random: Random, count: int) -> list[str]:
@@ -51,7 +51,7 @@ def test_unions_are_exact(seed: int, count: int) -> None:
     text = " or ".join(drawn(Random(seed), count))
     ends = np.concatenate([[-60], np.arange(-48, 49) / 4, [60]])
     middles = torch.tensor((ends[1:] + ends[:-1]) / 2)
-    met = compile(text, LAYOUT).verdict({"x": middles, "n": 0 * middles}).numpy()
+    met = compiled(text, LAYOUT).verdict({"x": middles, "n": 0 * middles}).numpy()
     for mean, found in zip(MEAN[:, 0].tolist(), belief(text).tolist(), strict=True):
         law = norm(mean, math.sqrt(2))
         share = np.diff(law.cdf(ends)) if mean <= 0 else -np.diff(law.sf(ends))
@@ -89,12 +89,12 @@ def test_the_ones_that_exclude_one_another_add_up() -> None:
 
 def test_statements_about_different_sums_and_soft_ones_stay_as_they_are() -> None:
     for text in ("x <= 5 or n <= 7", "(x <= 1) {k=2} or x >= 3", "x >= 1 and n >= 2"):
-        program = compile(text, LAYOUT)
+        program = compiled(text, LAYOUT)
         assert isinstance(program.lowered, (f.And, f.Or))
         one, other = (part for part in program.lowered.parts)
         values = []
         for part in (one, other):
-            single = compile("x <= 0", LAYOUT)
+            single = compiled("x <= 0", LAYOUT)
             single.lowered, single.needed, single._rows = part, {"x", "n"}, {}
             values.append(single.belief(MEAN, COVARIANCE, HARD))
         logic = HARD.both if isinstance(program.lowered, f.And) else HARD.either
@@ -109,7 +109,7 @@ def test_a_contradiction_is_as_unlikely_as_before() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 1.0, 1e6])
 def test_gradients_are_finite(scale: float) -> None:
-    program = compile("(x in [5, 6] or x in [8, 9] or x = 11 +- 0) and n in {1, 4}", LAYOUT)
+    program = compiled("(x in [5, 6] or x in [8, 9] or x = 11 +- 0) and n in {1, 4}", LAYOUT)
     mean = (100 * MEAN).requires_grad_()
     value = program.belief(mean, scale * COVARIANCE, HARD)
     (slope,) = torch.autograd.grad(value.clamp(min=-1e40).sum(), mean)

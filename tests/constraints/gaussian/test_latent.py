@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from constraints import FormulaError, Layout, LogProbabilistic, Signal, compile, warped
+from constraints import FormulaError, Layout, LogProbabilistic, Signal, compiled, warped
 from constraints.ast import formulas as f
 from constraints.ast.walk import descend
 from constraints.compile.lowered import Atom, Warped
@@ -144,7 +144,7 @@ def drawn(random: Random, depth: int) -> str:
 @given(st.integers(0, 2**20))
 def test_the_verdict_on_latents_is_that_on_values(seed: int) -> None:
     text = drawn(Random(seed), DEPTH)
-    program = compile(text, TABLE)
+    program = compiled(text, TABLE)
     flat = latents(seed)
     found = warped(program, WARPS)
     assert not any(isinstance(node, Warped) for node in descend(found.lowered))
@@ -160,7 +160,7 @@ def test_beliefs_about_latents_are_finite(seed: int) -> None:
     mean = latents(seed, 9).requires_grad_()
     covariance = 0.3 * torch.eye(12, dtype=torch.float64)
     for soft, semantics in ((False, HARD), (True, LogProbabilistic(k=2.0))):
-        value = warped(compile(text, TABLE), WARPS, soft=soft).belief(mean, covariance, semantics)
+        value = warped(compiled(text, TABLE), WARPS, soft=soft).belief(mean, covariance, semantics)
         assert (value <= 1e-6).all()
         assert torch.isfinite(value).all()
         if value.requires_grad:  # which a constant does not
@@ -169,7 +169,7 @@ def test_beliefs_about_latents_are_finite(seed: int) -> None:
 
 
 def test_what_combines_columns_reads_each_through_its_map() -> None:
-    program = compile("height[1] >= height[2] + 1 and log(age[1] + 9) <= 2", TABLE)
+    program = compiled("height[1] >= height[2] + 1 and log(age[1] + 9) <= 2", TABLE)
     smooth = {"height": WARPS["height"]}
     flat = latents(1, 500)
     found = warped(program, smooth)
@@ -181,7 +181,7 @@ def test_what_combines_columns_reads_each_through_its_map() -> None:
 
 
 def test_a_belief_is_the_probability_of_the_interval() -> None:
-    program = warped(compile("2 <= age[1] < 4", TABLE), WARPS)
+    program = warped(compiled("2 <= age[1] < 4", TABLE), WARPS)
     mean = torch.zeros(1, 12, dtype=torch.float64)
     found = program.belief(mean, torch.eye(12, dtype=torch.float64), HARD)
     ends = torch.tensor([0.75, 1.75], dtype=torch.float64)  # of what is rounded to 2 or 3
@@ -200,7 +200,7 @@ def test_a_belief_is_the_probability_of_the_interval() -> None:
     ],
 )
 def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula) -> None:
-    assert warped(compile(text, TABLE), WARPS).lowered == constant
+    assert warped(compiled(text, TABLE), WARPS).lowered == constant
 
 
 @pytest.mark.parametrize("none", [(math.inf, math.inf), (0.5, 0.5), (-math.inf, -math.inf)])
@@ -210,18 +210,18 @@ def test_no_latents_are_a_constant_too(none: tuple[float, float]) -> None:
             return none
 
     for text in ("age[1] = 3", "age[1] > 3"):
-        assert warped(compile(text, TABLE), {"age": Empty()}).lowered == f.FALSE
+        assert warped(compiled(text, TABLE), {"age": Empty()}).lowered == f.FALSE
 
 
 def test_an_end_of_the_range_is_open() -> None:
-    (atom,) = (warped(compile("age[2] >= 5", TABLE), WARPS).lowered,)
+    (atom,) = (warped(compiled("age[2] >= 5", TABLE), WARPS).lowered,)
     assert isinstance(atom, Atom)
     assert (atom.low, atom.high) == (2.25, math.inf)
 
 
 def test_soft_atoms_keep_their_units() -> None:
     text = "(age[1] >= 3) {k=2} and height[1] <= 4"
-    program = compile(text, TABLE)
+    program = compiled(text, TABLE)
     mixed = warped(program, WARPS)
     assert [isinstance(part.terms[0], Warped) for part in mixed.lowered.parts] == [True, False]  # type: ignore[attr-defined]
     flat = latents(3)
@@ -233,7 +233,7 @@ def test_soft_atoms_keep_their_units() -> None:
 
 
 def test_narrow_intervals_are_equations() -> None:
-    program = warped(compile("height[1] = 2 and age[2] = 3 and plain[1] <= 1", TABLE), WARPS)
+    program = warped(compiled("height[1] = 2 and age[2] = 3 and plain[1] <= 1", TABLE), WARPS)
     equations, rest = split(program)
     assert len(equations) == 1  # a step of the staircase is wider than a share of its span
     assert NARROW * Stairs.span < 0.5
@@ -249,13 +249,13 @@ def test_narrow_intervals_are_equations() -> None:
 
 
 def test_equalities_without_tolerance_have_a_width() -> None:
-    program = warped(compile("height[1] = 2 +- 0 or plain[1] >= 1", TABLE), WARPS)
+    program = warped(compiled("height[1] = 2 +- 0 or plain[1] >= 1", TABLE), WARPS)
     value = program.belief(latents(2, 5), torch.eye(12, dtype=torch.float64), HARD)
     assert torch.isfinite(value).all()
 
 
 def test_only_columns_are_warped() -> None:
-    program = compile("race[1] = a", TABLE)
+    program = compiled("race[1] = a", TABLE)
     with pytest.raises(FormulaError, match="race is a category; only columns have latents"):
         warped(program, {"race": Smooth()})
     with pytest.raises(FormulaError, match="unknown column 'hight'; did you mean 'height'"):

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import FormulaError, Layout, compile, parse
+from constraints import FormulaError, Layout, compiled, parse
 from constraints.language.bridge import LENGTH, ambiguous, bridge, readings
 
 
@@ -77,10 +77,10 @@ def test_a_word_is_cut_in_every_way_that_fits() -> None:
 
 def test_what_stays_undecided_is_decided_by_the_layout() -> None:
     series = torch.arange(6.0).reshape(1, 6)
-    program = compile(bridge("X1_5=5"), Layout.series("X1_ Y", 6))
+    program = compiled(bridge("X1_5=5"), Layout.series("X1_ Y", 6))
     assert program.verdict({"X1_": series, "Y": series}).tolist() == [True]
     with pytest.raises(FormulaError, match=r"X1_11 is ambiguous: write X1_\(11\) or X1_1\(1\)"):
-        compile(bridge("X1_11=5"), Layout.series("X1_ X1_1", 20))
+        compiled(bridge("X1_11=5"), Layout.series("X1_ X1_1", 20))
 
 
 def test_the_verdict_is_that_of_the_pins() -> None:
@@ -89,7 +89,7 @@ def test_the_verdict_is_that_of_the_pins() -> None:
     tensors = {name: torch.tensor(rows) for name, rows in data.items()}
     pins = {"S0=9,I2=7": [1, 1, 0], "S1=5..6": [1, 0, 1], "S0=10+-1": [1, 1, 0], "I@2=7": [1, 1, 1]}
     for text, wanted in pins.items():
-        assert compile(bridge(text, layout.names), layout).verdict(tensors).tolist() == wanted
+        assert compiled(bridge(text, layout.names), layout).verdict(tensors).tolist() == wanted
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import FormulaError, ImpossibleError, Layout, Signal, bridge, compile, parse
+from constraints import (
+    FormulaError,
+    ImpossibleError,
+    Layout,
+    Signal,
+    bridge,
+    compiled,
+    parse,
+)
 from constraints.prove.contradictions import find, refuse_impossible
 
 COUNTS = Layout.series("S I R", 30, integer=True, low=0, high=100, parameters={"N": 100})
@@ -182,4 +190,4 @@ def test_data_that_satisfy_a_formula_refute_its_refutation(
         return
     draw = torch.Generator().manual_seed(seed)
     data = {name: torch.randint(-8, 9, (4000, 8), generator=draw).double() for name in "xy"}
-    assert not compile(formula, REALS).verdict(data).any()
+    assert not compiled(formula, REALS).verdict(data).any()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import linalg, stats
 
 from simulators import Event, InputError, Reaction, ReactionNetwork, SimulationError, models
-from simulators.errors import ImpossibleError
+from simulators.errors import UnreachableError
 from simulators.exact import master_equation as module
 from simulators.exact.conditions import Conditions
 from simulators.exact.master_equation import MasterEquation
@@ -405,9 +405,9 @@ def test_impossible_conditions_name_the_step() -> None:
     solver = MasterEquation(ESIRS, {"S": 95, "I": 5})
     where = {3: "S >= 0", 0: "S = 94"}
     assert solver.log_probability(where) == -np.inf
-    with pytest.raises(ImpossibleError, match=r"nothing is left at step 0 \(time 0\)"):
+    with pytest.raises(UnreachableError, match=r"nothing is left at step 0 \(time 0\)"):
         solver.marginals(where)
-    with pytest.raises(ImpossibleError, match=r"nothing is left at step 7 .*S == 101"):
+    with pytest.raises(UnreachableError, match=r"nothing is left at step 7 .*S == 101"):
         solver.draw(5, {7: "S = 101"})
 
 

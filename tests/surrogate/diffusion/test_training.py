@@ -16,10 +16,11 @@ from surrogate.diffusion.denoise import Denoiser, Preconditioned
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.losses import LogNormal, Loss
 from surrogate.diffusion.schedule import karras
-from surrogate.diffusion.training import Look, Settings, State, Trainer, seeded
+from surrogate.diffusion.training import Look, Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError
 from surrogate.io import model_folder as store
 from surrogate.networks import ResidualMLP
+from surrogate.random import stream
 from surrogate.sampling import dpm_solver
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance
 
@@ -36,7 +37,7 @@ class Pool:
     def batch(self, step: int, size: int) -> Tensor:
         if self.bad is not None and step >= self.bad:
             return torch.full_like(self.samples[:size], self.other)
-        chosen = torch.randint(len(self.samples), (size,), generator=seeded(3, step))
+        chosen = torch.randint(len(self.samples), (size,), generator=stream(3, step))
         return self.samples[chosen]
 
 
@@ -273,7 +274,7 @@ def test_looks_tell_the_mean_loss_since_the_last() -> None:
     for step in range(30):
         clean = run.source.batch(step, 16)
         with torch.no_grad():
-            losses.append(run.loss(run.denoiser, clean, seeded(0, 1, step)).mean().item())
+            losses.append(run.loss(run.denoiser, clean, stream(0, 1, step)).mean().item())
         run.advance()
     assert run.looks[0].loss == pytest.approx(sum(losses[:15]) / 15, rel=1e-5)
     assert run.looks[1].loss == pytest.approx(sum(losses[15:]) / 15, rel=1e-5)
@@ -456,7 +457,7 @@ def test_seeded_streams_are_unrelated() -> None:
     places = [(seed, *place) for seed in range(4) for place in ((), (0,), (1,), (0, 0), (0, 1))]
     places += [(0, 1, step) for step in range(30)] + [(-1, 5), (2**63 - 1, 7), (10**30, 1)]
     n = 20_000
-    draws = torch.stack([torch.randn(n, generator=seeded(*place)) for place in places])
+    draws = torch.stack([torch.randn(n, generator=stream(*place)) for place in places])
     off = torch.corrcoef(draws) - torch.eye(len(places))
     assert off.abs().max() < 5.5 / math.sqrt(n)
     assert abs(draws.mean()) < 5 / math.sqrt(draws.numel())
@@ -465,8 +466,8 @@ def test_seeded_streams_are_unrelated() -> None:
 def test_seeded_places_do_not_meet() -> None:
     """Torch's generator knows 32 bits of its seed: they alone must differ, but for chance."""
     places = product(range(3), range(4), range(800))
-    seeds = [seeded(*place).initial_seed() % 2**32 for place in places]
+    seeds = [stream(*place).initial_seed() % 2**32 for place in places]
     assert len(seeds) - len(set(seeds)) <= 1  # 0.01 expected
-    assert seeded(3, 1, 2).initial_seed() != seeded(3, 2, 1).initial_seed()
-    same = (torch.rand(5, generator=seeded(9, 1)) for _ in range(2))
+    assert stream(3, 1, 2).initial_seed() != stream(3, 2, 1).initial_seed()
+    same = (torch.rand(5, generator=stream(9, 1)) for _ in range(2))
     assert torch.equal(*same)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
-from surrogate.diffusion.training import seeded
 from surrogate.exact import Exact
 from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.random import stream
 
 
 def mixture(channels: int, steps: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -43,12 +43,12 @@ class Bed:
         normal = MixtureDenoiser(
             weights, (means - mean) / scale, covariances / (scale[:, None] * scale[None])
         )
-        x = codec.encode(data, slice(None), seeded(0), torch.float64)
+        x = codec.encode(data, slice(None), stream(0), torch.float64)
         self.model = Exact(codec, normal, Covariance.of(x), {})  # type: ignore[arg-type]
 
     def draw(self, n: int, seed: int) -> Tensor:
         """Exact draws (n, D)."""
-        return self.law.sample(n, seeded(seed, 77))
+        return self.law.sample(n, stream(seed, 77))
 
     def signals(self, flat: Tensor) -> dict[str, Tensor]:
         """Draws as formulas see them."""

@@ -16,11 +16,11 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.denoise import Denoiser
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import VE, Schedule, SubVP
-from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError
 from surrogate.guidance.gradient import LAST, Gradient, guided, slope, soft_value
 from surrogate.guidance.scenario import Scenario
 from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.random import stream
 from tests.surrogate.guidance.bed import Exact
 
 MEAN = torch.tensor([0.5, -1.0]).double()
@@ -69,7 +69,7 @@ def test_the_guided_score(schedule: Schedule, weight: str, t: float) -> None:
     """s + λ g ∇c at the noisy point itself, in the coordinates of the schedule."""
     at = torch.tensor(t).double()
     alpha, sigma = schedule(at)
-    x = torch.randn(50, 2, generator=seeded(1)).double()
+    x = torch.randn(50, 2, generator=stream(1)).double()
     made = Gradient(GAUSSIAN, quadratic, weight, strength=3.0, schedule=schedule)
     g = 1 - at if weight == "linear" else ratio(schedule, at)
     wanted = GAUSSIAN.score(x, sigma, alpha) + 3 * g * -2 * (x - 1)
@@ -78,7 +78,7 @@ def test_the_guided_score(schedule: Schedule, weight: str, t: float) -> None:
 
 def test_without_noise_the_score_is_that_of_the_conditional_law() -> None:
     """∇ log p(x) e^c(x)."""
-    x = torch.randn(50, 2, generator=seeded(2)).double()
+    x = torch.randn(50, 2, generator=stream(2)).double()
     sigma = torch.tensor(1e-4).double()
     wanted = -torch.linalg.solve(SPREAD, (x - MEAN).mT).mT - 2 * (x - 1)
     found = Gradient(GAUSSIAN, quadratic).score(x, sigma)
@@ -96,7 +96,7 @@ def test_slopes_are_numbers() -> None:
 def test_the_value_is_that_of_the_formula_and_its_rules() -> None:
     rules = {"low": bounds("a", -1, None), "high": bounds("a", None, 2)}
     scenario = Scenario(normal(), parse("a(0) >= 1 or a(1) = 0.5"), rules, hardness=4.0)
-    x = torch.randn(20, 1, 2, generator=seeded(3))
+    x = torch.randn(20, 1, 2, generator=stream(3))
     flat = scenario.flat(x.flatten(1).double())
     wanted = scenario.program(flat, scenario.semantics)
     for rule in scenario.rules.values():
@@ -116,7 +116,7 @@ def test_samples_follow_a_soft_constraint() -> None:
     scenario = Scenario(model, parse("a(0) >= 1"), hardness=5.0)
     scenario.semantics = LogProbabilistic(5.0)
     n = 4_000
-    x = guided(scenario, n, seeded(4), steps=100, correctors=1, final=150)
+    x = guided(scenario, n, stream(4), steps=100, correctors=1, final=150)
     found = scenario.flat(x)
     grid = torch.linspace(-6, 8, 4_001).double()
     density = torch.exp(-(grid**2) / 2) * torch.sigmoid(5 * (grid - 1))
@@ -136,7 +136,7 @@ def test_the_cost_is_as_the_paper_has_it() -> None:
     assert isinstance(counting, Counting)
     told: list[int] = []
     scenario = Scenario(model, parse("a(0) >= 1"), hardness=5.0)
-    guided(scenario, 3, seeded(5), steps=7, correctors=2, final=11, progress=told.append)
+    guided(scenario, 3, stream(5), steps=7, correctors=2, final=11, progress=told.append)
     assert counting.calls == 7 * 3 + 11
     assert sum(told) == 7 + 11
     assert math.isclose(LAST, 0.01)
@@ -144,7 +144,7 @@ def test_the_cost_is_as_the_paper_has_it() -> None:
 
 def test_the_same_seed_gives_the_same_samples() -> None:
     scenario = Scenario(normal(), parse("a(0) >= 1"), hardness=5.0)
-    one, two, other = (guided(scenario, 5, seeded(k), steps=20, final=5) for k in (6, 6, 7))
+    one, two, other = (guided(scenario, 5, stream(k), steps=20, final=5) for k in (6, 6, 7))
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
 

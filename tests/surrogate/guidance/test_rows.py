@@ -22,7 +22,6 @@ from constraints import parse
 from constraints.errors import FormulaError, ImpossibleError
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
-from surrogate.diffusion.training import seeded
 from surrogate.evaluation.distances import histogram_distance
 from surrogate.exact import Exact
 from surrogate.guidance import sampler
@@ -36,6 +35,7 @@ from surrogate.kinds.codecs import TableCodec
 from surrogate.kinds.tables.dependents import Following
 from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate
+from surrogate.random import stream
 
 DRAWS = 120_000
 
@@ -74,7 +74,7 @@ def numbers() -> tuple[Surrogate, Tensor]:
     ).double()
     second = torch.diag(torch.tensor([0.4, 0.5, 0.8, 1.0, 0.5])).double()
     law = MixtureDenoiser(weights, means, torch.stack([first, second]))
-    z = law.sample(30_000, seeded(0, 77)).numpy()
+    z = law.sample(30_000, stream(0, 77)).numpy()
     frame = pd.DataFrame(
         {
             "income": np.exp(1.2 * z[:, 0]),
@@ -86,13 +86,13 @@ def numbers() -> tuple[Surrogate, Tensor]:
     )
     codec = TableCodec.fit(understand(frame).data)
     return exact(codec, weights, means, torch.stack([first, second])), law.sample(
-        DRAWS, seeded(5, 77)
+        DRAWS, stream(5, 77)
     )
 
 
 def batches(scenario: Scenario, count: int = 800, steps: int = 30) -> list[Particles]:
     sigmas = levels(scenario.model.covariance, steps)
-    return [twisted(scenario, count, sigmas, seeded(3, j)) for j in range(2)]
+    return [twisted(scenario, count, sigmas, stream(3, j)) for j in range(2)]
 
 
 def log_probability(found: list[Particles]) -> float:
@@ -101,8 +101,8 @@ def log_probability(found: list[Particles]) -> float:
 
 def drawn(scenario: Scenario, found: list[Particles], count: int) -> Tensor:
     x = torch.cat([each.x for each in found])
-    rows = systematic(torch.cat([each.log_weights for each in found]), count, seeded(1))
-    return refresh(scenario, x[rows], seeded(2))
+    rows = systematic(torch.cat([each.log_weights for each in found]), count, stream(1))
+    return refresh(scenario, x[rows], stream(2))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def people() -> Surrogate:
     assert [c.name for c in codec.columns if isinstance(c, Following)] == ["group", "level"]
     assert codec.shape == (4,)
     rows = [int((race == word).argmax()) for word in SHARES]
-    means = codec.encode(data, np.array(rows), seeded(0), torch.float64)
+    means = codec.encode(data, np.array(rows), stream(0), torch.float64)
     means[:, 0] = torch.tensor(list(MEANS.values()))
     spreads = torch.zeros(3, 4, 4, dtype=torch.float64)
     spreads[:, 0, 0] = torch.tensor(list(DEVIATIONS.values())).double() ** 2
@@ -269,7 +269,7 @@ def steps() -> Surrogate:
     )
     data = understand(frame).data
     codec = TableCodec.fit(data)
-    x = codec.encode(data, slice(None), seeded(0), torch.float64)
+    x = codec.encode(data, slice(None), stream(0), torch.float64)
     return exact(codec, torch.ones(1).double(), x.mean(0)[None], torch.cov(x.mT)[None])
 
 

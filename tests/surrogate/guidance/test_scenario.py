@@ -10,12 +10,12 @@ import xarray as xr
 from constraints import parse
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import GaussianDenoiser
-from surrogate.diffusion.training import seeded
 from surrogate.exact import Exact
 from surrogate.guidance import scenario as scenarios
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.random import stream
 from tests.surrogate.guidance.bed import Bed
 
 
@@ -33,7 +33,7 @@ def growing(n: int = 4000, steps: int = 6) -> xr.Dataset:
 def logs() -> Exact:
     data = growing()
     codec = TimeSeriesCodec.fit(data, transforms={"N": "log"})
-    x = codec.encode(data, slice(None), seeded(0), torch.float64).flatten(1)
+    x = codec.encode(data, slice(None), stream(0), torch.float64).flatten(1)
     covariance = torch.cov(x.T)
     law = GaussianDenoiser(x.mean(0), covariance)
     return Exact(codec, law, Covariance(covariance), {})  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_many_signals_have_the_covariance_of_few(monkeypatch: pytest.MonkeyPatch
     """The covariance that is never written out acts as the one that is."""
     bed = Bed("a b", 12)
     text = "(forall t: a(t) <= 1) and a(3) = 0.2 +- 0.1 and (max(b) - min(b)) >= 0.5"
-    points = torch.randn(20, 24, generator=seeded(1), dtype=torch.float64)
+    points = torch.randn(20, 24, generator=stream(1), dtype=torch.float64)
     found = []
     for small in (10**9, 0):
         monkeypatch.setattr(scenarios, "SMALL", small)
@@ -99,7 +99,7 @@ def test_a_series_of_a_thousand_steps() -> None:
     time = torch.arange(steps, dtype=torch.float64)
     covariance = torch.exp(-(time[:, None] - time[None]).abs() / 200)
     draws = torch.linalg.cholesky(covariance) @ torch.randn(
-        steps, 2000, generator=seeded(0), dtype=torch.float64
+        steps, 2000, generator=stream(0), dtype=torch.float64
     )
     data = xr.Dataset(
         {"y": (("sample", "time"), draws.T.numpy())}, coords={"time": np.arange(float(steps))}
@@ -110,7 +110,7 @@ def test_a_series_of_a_thousand_steps() -> None:
     model = Exact(
         codec,
         GaussianDenoiser(-mean / scale, normal),
-        Covariance.of(codec.encode(data, slice(None), seeded(0), torch.float64), whole=500),
+        Covariance.of(codec.encode(data, slice(None), stream(0), torch.float64), whole=500),
         {},
     )  # type: ignore[arg-type]
     settings = Settings(method="twisted", particles=400, steps=20)

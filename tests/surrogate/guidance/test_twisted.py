@@ -10,13 +10,13 @@ import torch
 
 from constraints import parse
 from surrogate.diffusion.schedule import karras
-from surrogate.diffusion.training import seeded
 from surrogate.evaluation.distances import histogram_distance
 from surrogate.guidance.rejuvenation import refresh
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
 from surrogate.guidance.twisted_batches import levels
+from surrogate.random import stream
 from tests.surrogate.guidance.bed import Bed
 
 SHORT = [  # for 11 coordinates
@@ -45,7 +45,7 @@ def exact(bed: Bed) -> torch.Tensor:
 
 def batches(scenario: Scenario, count: int, number: int = 2, steps: int = 30) -> list[Particles]:
     sigmas = levels(scenario.model.covariance, steps)
-    return [twisted(scenario, count, sigmas, seeded(3, j)) for j in range(number)]
+    return [twisted(scenario, count, sigmas, stream(3, j)) for j in range(number)]
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def check(bed: Bed, exact: torch.Tensor, scenario: Scenario) -> None:
     assert abs(log_z - log_p) < 0.1 + 3 / math.sqrt(len(truth))
     assert min(each.effective for each in found) > 300
     x = torch.cat([each.x for each in found])
-    rows = systematic(torch.cat([each.log_weights for each in found]), 1000, seeded(1))
-    made = refresh(scenario, x[rows], seeded(2))
+    rows = systematic(torch.cat([each.log_weights for each in found]), 1000, stream(1))
+    made = refresh(scenario, x[rows], stream(2))
     assert len(torch.unique(made, dim=0)) > 900
     met, kept = scenario.satisfied(made)
     assert bool(met.all())
@@ -110,14 +110,14 @@ def test_a_rare_event(names: str, steps: int, at: int, above: float) -> None:
 
 def test_what_no_particle_meets(bed: Bed) -> None:
     scenario = Scenario(bed.model, parse("a(3) >= 1 and a(3) <= 1.5 and a(4) >= 200"))
-    found = twisted(scenario, 50, karras(10, 0.02, 80.0).double(), seeded(0))
+    found = twisted(scenario, 50, karras(10, 0.02, 80.0).double(), stream(0))
     assert found.effective < 5
 
 
 def test_the_same_seed_gives_the_same_particles(bed: Bed) -> None:
     scenario = Scenario(bed.model, parse("a(3) >= 1"))
     first, second = (
-        twisted(scenario, 50, karras(8, 0.02, 80.0).double(), seeded(4)) for _ in range(2)
+        twisted(scenario, 50, karras(8, 0.02, 80.0).double(), stream(4)) for _ in range(2)
     )
     assert torch.equal(first.x, second.x)
     assert torch.equal(first.log_weights, second.log_weights)

@@ -9,11 +9,11 @@ from torch import Tensor
 from constraints import parse
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import SubVP
-from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError
 from surrogate.guidance.gradient import weighted
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import RATE, Universal, stepped, universal, uphill
+from surrogate.random import stream
 from tests.surrogate.guidance.test_gradient import Counting, normal
 
 MEAN = torch.tensor([0.5, -1.0]).double()
@@ -34,7 +34,7 @@ def quadratic(x: Tensor) -> Tensor:
 def test_forward_tilts_as_bayes_does_but_for_its_weight(sigma: float) -> None:
     """Given x the clean point is N(D, C_σ), and under e^(a·x_0) its mean is D + C_σ a."""
     level = torch.tensor(sigma).double()
-    x = torch.randn(30, 2, generator=seeded(1)).double()
+    x = torch.randn(30, 2, generator=stream(1)).double()
     _, g = weighted("snr", level, SubVP())
     wanted = GAUSSIAN(x, level) + 3 * g * GAUSSIAN.posterior(sigma) @ ALONG
     found = Universal(GAUSSIAN, linear, strength=3.0)(x, level)
@@ -49,14 +49,14 @@ def test_forward_asks_the_network_once() -> None:
 
 
 def test_without_parts_nothing_is_guided() -> None:
-    x, level = torch.randn(9, 2, generator=seeded(2)).double(), torch.ones(()).double()
+    x, level = torch.randn(9, 2, generator=stream(2)).double(), torch.ones(()).double()
     found = Universal(GAUSSIAN, linear, forward=False)(x, level)
     assert torch.equal(found, GAUSSIAN(x, level))
 
 
 def test_backward_moves_the_clean_point_uphill() -> None:
     """To the top if that is near, and never further than its steps reach."""
-    x, level = torch.randn(400, 2, generator=seeded(3)).double(), torch.ones(()).double()
+    x, level = torch.randn(400, 2, generator=stream(3)).double(), torch.ones(()).double()
     clean = GAUSSIAN(x, level)
     found = Universal(GAUSSIAN, quadratic, forward=False, backward=20)(x, level)
     assert bool((quadratic(found) > quadratic(clean)).all())
@@ -71,7 +71,7 @@ def test_backward_moves_the_clean_point_uphill() -> None:
 def test_noising_again_keeps_the_law() -> None:
     """A step taken many times leaves N(m, C + σ_s²) as it is; without new noise it would shrink."""
     n, sigma, below = 40_000, torch.tensor(1.0).double(), torch.tensor(0.98).double()
-    generator = seeded(4)
+    generator = stream(4)
     x = GAUSSIAN.sample(n, generator, float(sigma))
     made = stepped(GAUSSIAN, x, sigma, below, 40, generator)
     wanted = SPREAD + float(below) ** 2 * torch.eye(2).double()
@@ -85,7 +85,7 @@ def test_recurrence_without_guidance_samples_the_data() -> None:
     """Mean 0, variance 1, independent steps: exactly so for white data."""
     n = 10_000
     scenario = Scenario(normal(), parse("a(0) >= 1"), hardness=5.0)
-    x = universal(scenario, n, seeded(5), forward=False, recurrence=3, steps=40)
+    x = universal(scenario, n, stream(5), forward=False, recurrence=3, steps=40)
     found = scenario.flat(x)
     assert float(found.mean(0).abs().max()) < 4 / n**0.5
     assert float((torch.cov(found.mT) - torch.eye(2)).abs().max()) < 4 * (2 / n) ** 0.5 + 0.01
@@ -93,10 +93,10 @@ def test_recurrence_without_guidance_samples_the_data() -> None:
 
 def test_guidance_leads_to_the_scenario() -> None:
     scenario = Scenario(normal(), parse("a(0) >= 1"), hardness=5.0)
-    plain = universal(scenario, 400, seeded(6), forward=False, steps=40)
+    plain = universal(scenario, 400, stream(6), forward=False, steps=40)
     assert 0.1 < float(scenario.satisfied(plain)[0].double().mean()) < 0.25
     for parts in ({}, {"forward": False, "backward": 10}, {"backward": 5, "recurrence": 2}):
-        x = universal(scenario, 400, seeded(6), steps=40, final=10, **parts)  # type: ignore[arg-type]
+        x = universal(scenario, 400, stream(6), steps=40, final=10, **parts)  # type: ignore[arg-type]
         assert float(scenario.satisfied(x)[0].double().mean()) > 0.6
 
 
@@ -108,7 +108,7 @@ def test_the_cost() -> None:
     universal(
         Scenario(model, parse("a(0) >= 1"), hardness=5.0),
         3,
-        seeded(7),
+        stream(7),
         backward=2,
         recurrence=3,
         steps=5,
@@ -125,4 +125,4 @@ def test_settings_that_cannot_be() -> None:
         Universal(GAUSSIAN, linear, backward=-1)
     scenario = Scenario(normal(), parse("a(0) >= 1"), hardness=5.0)
     with pytest.raises(ModelError, match="recurrence must be a whole number from 1"):
-        universal(scenario, 3, seeded(8), recurrence=0)
+        universal(scenario, 3, stream(8), recurrence=0)

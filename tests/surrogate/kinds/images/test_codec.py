@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from constraints import compile, parse
+from constraints import compiled, parse
 from surrogate.errors import ModelError
 from surrogate.kinds.codecs import ImageCodec
 
@@ -74,7 +74,7 @@ def test_formulas_see_what_is_written_from_0_to_1() -> None:
     x = encoded(codec, data).double()
     seen = codec.signals_of(x)["image"]
     np.testing.assert_allclose(seen[:, 0], data.image.values / 255, atol=1e-12)
-    verdict = compile(parse("mean(image) >= 0.5"), codec.layout()).verdict({"image": seen})
+    verdict = compiled(parse("mean(image) >= 0.5"), codec.layout()).verdict({"image": seen})
     assert verdict.tolist() == (data.image.values.mean((1, 2)) / 255 >= 0.5).tolist()
 
 
@@ -118,7 +118,7 @@ def test_a_formula_may_name_more() -> None:
     codec = ImageCodec.fit(pictures()).knowing(
         pictures={"target": torch.full((1, 6, 7), 0.5)}, regions={"spot": torch.eye(6, 7).bool()}
     )
-    program = compile(parse("forall p in spot: image(p) = target(p)"), codec.layout())
+    program = compiled(parse("forall p in spot: image(p) = target(p)"), codec.layout())
     images = torch.zeros(2, 1, 6, 7)
     images[1][:, torch.eye(6, 7).bool()] = 0.5
     assert program.verdict({"image": images}).tolist() == [False, True]
@@ -137,7 +137,7 @@ def test_what_a_formula_names_may_be_given_as_people_have_it() -> None:
     assert float(layout.pictures["target"].max()) == 1
     assert layout.pictures["other"].shape == (1, 6, 7)
     assert layout.regions["spot"].sum() == 1
-    program = compile(parse("ink(image) >= 3"), layout)
+    program = compiled(parse("ink(image) >= 3"), layout)
     assert program.verdict({"image": torch.full((1, 1, 6, 7), 0.1)}).tolist() == [True]
 
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 import xarray as xr
 
-from constraints import compile
-from surrogate.diffusion.training import seeded
+from constraints import compiled
 from surrogate.errors import ModelError
 from surrogate.kinds.codecs import TableCodec
 from surrogate.kinds.tables.codec import kinds
 from surrogate.kinds.tables.schema import to_frame, understand
+from surrogate.random import stream
 from tests.surrogate.rows import wines
 
 ROWS = 400
@@ -46,14 +46,14 @@ def codec(data: xr.Dataset) -> TableCodec:
 
 
 def points(codec: TableCodec, count: int = 500, seed: int = 1) -> torch.Tensor:
-    return torch.randn(count, *codec.shape, generator=seeded(seed))
+    return torch.randn(count, *codec.shape, generator=stream(seed))
 
 
 # --- there and back -------------------------------------------------------------------------------
 
 
 def test_data_come_back(codec: TableCodec, data: xr.Dataset) -> None:
-    x = codec.encode(data, slice(None), seeded(0), torch.float64)
+    x = codec.encode(data, slice(None), stream(0), torch.float64)
     assert x.shape == (ROWS, *codec.shape)
     # alcohol, sugar, quality, colour, place, density with gaps, old, bottled, maker; no litres
     assert codec.shape == (3 + 2 + 2 + 2 + 2 + 1 + 3,)
@@ -70,13 +70,13 @@ def test_data_come_back(codec: TableCodec, data: xr.Dataset) -> None:
 
 
 def test_encoding_is_by_the_generator(codec: TableCodec, data: xr.Dataset) -> None:
-    first, same, other = (codec.encode(data, slice(None), seeded(s)) for s in (1, 1, 2))
+    first, same, other = (codec.encode(data, slice(None), stream(s)) for s in (1, 1, 2))
     assert torch.equal(first, same)
     assert first.dtype == torch.float32
     numbers = [name for name in codec.names if name in ("quality", "density")]
     assert bool((first != other).any(0).sum() >= len(numbers))  # of ties and gaps
     assert torch.equal(first[:, :2], other[:, :2])  # alcohol and sugar have none
-    some = codec.encode(data, np.array([5, 3]), seeded(1), torch.float64)
+    some = codec.encode(data, np.array([5, 3]), stream(1), torch.float64)
     assert codec.finish(some)["quality"].tolist() == data["quality"].values[[5, 3]].tolist()
 
 
@@ -107,7 +107,7 @@ def test_latents_and_decoded_values_are_one_map_apart(codec: TableCodec) -> None
 
 
 def test_within_twice_is_once(codec: TableCodec, data: xr.Dataset) -> None:
-    x = codec.encode(data, slice(None), seeded(0))
+    x = codec.encode(data, slice(None), stream(0))
     torch.testing.assert_close(codec.within(x), x, atol=1e-5, rtol=1e-5)
     once = codec.within(points(codec))
     torch.testing.assert_close(codec.within(once), once, atol=1e-5, rtol=1e-5)
@@ -156,7 +156,7 @@ def test_formulas_about_finished_rows(codec: TableCodec) -> None:
         ("density <= 0.9", frame.density <= 0.9),
         ("litres = 0.75", frame.litres == 0.75),
     ):
-        verdict = compile(text, codec.layout()).verdict(signals)
+        verdict = compiled(text, codec.layout()).verdict(signals)
         assert (verdict.numpy() == wanted.to_numpy()).all(), text
 
 
@@ -182,12 +182,12 @@ def test_read_makes_a_dataset_of_a_table(codec: TableCodec, data: xr.Dataset) ->
     frame = table()[list(codec.names)[::-1]].assign(more=1)
     found = codec.read(frame)
     codec.matches(found)
-    first, second = (codec.encode(each, slice(None), seeded(3)) for each in (found, data))
+    first, second = (codec.encode(each, slice(None), stream(3)) for each in (found, data))
     assert torch.equal(first, second)
     text = frame.assign(quality=frame.quality.astype(str), bottled=frame.bottled.astype(str))
-    assert torch.equal(codec.encode(codec.read(text), slice(None), seeded(3)), first)
+    assert torch.equal(codec.encode(codec.read(text), slice(None), stream(3)), first)
     nullable = frame.convert_dtypes()
-    assert torch.equal(codec.encode(codec.read(nullable), slice(None), seeded(3)), first)
+    assert torch.equal(codec.encode(codec.read(nullable), slice(None), stream(3)), first)
     with pytest.raises(ModelError, match="the table lacks sugar"):
         codec.read(frame.drop(columns="sugar"))
 
@@ -241,12 +241,12 @@ def test_what_is_missing_in_held_out_rows_only() -> None:
     frame.loc[40, "x"] = np.nan
     data = understand(frame).data
     codec = TableCodec.fit(data, np.delete(np.arange(100), 40))
-    x = codec.encode(data, slice(None), seeded(0), torch.float64)
+    x = codec.encode(data, slice(None), stream(0), torch.float64)
     assert np.isnan(codec.finish(x)["x"]).nonzero()[0].tolist() == [40]
     only = frame.assign(x=np.where(np.arange(100) == 40, 1.5, np.nan))
     data = understand(only).data
     codec = TableCodec.fit(data, np.delete(np.arange(100), 40))
-    assert codec.finish(codec.encode(data, slice(None), seeded(0)))["x"][40] == 1.5
+    assert codec.finish(codec.encode(data, slice(None), stream(0)))["x"][40] == 1.5
 
 
 def test_tables_that_cannot_be_learned() -> None:
@@ -262,8 +262,8 @@ def test_it_is_kept_as_json(codec: TableCodec, data: xr.Dataset) -> None:
     again = TableCodec.from_config(json.loads(json.dumps(codec.to_config())))
     assert again.to_config() == codec.to_config()
     assert again.layout().signals == codec.layout().signals
-    x = codec.encode(data, slice(None), seeded(0))
-    assert torch.equal(again.encode(data, slice(None), seeded(0)), x)
+    x = codec.encode(data, slice(None), stream(0))
+    assert torch.equal(again.encode(data, slice(None), stream(0)), x)
     assert again.to_dataset(x).identical(codec.to_dataset(x))
 
 

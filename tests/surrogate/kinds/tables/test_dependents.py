@@ -11,11 +11,11 @@ import pytest
 import torch
 import xarray as xr
 
-from surrogate.diffusion.training import seeded
 from surrogate.errors import ModelError
 from surrogate.kinds.codecs import TableCodec
 from surrogate.kinds.tables.dependents import Following
 from surrogate.kinds.tables.schema import understand
+from surrogate.random import stream
 
 CITIES = {
     "Lyon": ("France", "Europe"),
@@ -128,7 +128,7 @@ def test_missing_words_lead_and_follow_as_words_do() -> None:
     frame.loc[lost, ["city", "country"]] = None
     codec = codec_of(frame)
     assert led(codec) == {"country": "city", "continent": "city", "level": "city"}
-    made = codec.to_dataset(torch.randn(300, *codec.shape, generator=seeded(1)))
+    made = codec.to_dataset(torch.randn(300, *codec.shape, generator=stream(1)))
     city, country = made["city"].values, made["country"].values
     assert any(each is None for each in city)
     assert all((a is None) == (b is None) for a, b in zip(city, country, strict=True))
@@ -140,7 +140,7 @@ def test_truth_values_and_dates_follow_too() -> None:
     frame["since"] = pd.to_datetime("2000-01-01") + pd.to_timedelta(frame["level"], unit="D")
     codec = codec_of(frame)
     assert {"big", "since"} <= set(led(codec))
-    made = codec.to_dataset(torch.randn(200, *codec.shape, generator=seeded(1)))
+    made = codec.to_dataset(torch.randn(200, *codec.shape, generator=stream(1)))
     assert made["big"].dtype == bool
     assert (made["big"].values == (made["level"].values == 3)).all()
     wanted = np.datetime64("2000-01-01") + made["level"].values.astype("timedelta64[D]")
@@ -172,7 +172,7 @@ def consistent(data: xr.Dataset) -> bool:
 
 @pytest.mark.parametrize("spread", [0.1, 1.0, 30.0])
 def test_whatever_the_point_the_relation_holds(codec: TableCodec, spread: float) -> None:
-    x = spread * torch.randn(500, *codec.shape, generator=seeded(2), dtype=torch.float64)
+    x = spread * torch.randn(500, *codec.shape, generator=stream(2), dtype=torch.float64)
     data = codec.to_dataset(x)
     assert consistent(data)
     assert data["level"].dtype == np.int64
@@ -187,7 +187,7 @@ def test_whatever_the_point_the_relation_holds(codec: TableCodec, spread: float)
 def test_data_come_back(codec: TableCodec) -> None:
     frame = table(seed=3)
     data = understand(frame).data
-    x = codec.encode(data, slice(None), seeded(0), torch.float64)
+    x = codec.encode(data, slice(None), stream(0), torch.float64)
     assert x.shape == (ROWS, *codec.shape)
     made = codec.to_dataset(x)
     for name in ("city", "country", "continent", "level"):
@@ -201,7 +201,7 @@ def test_data_come_back(codec: TableCodec) -> None:
 
 
 def test_what_is_decoded_has_a_slope(codec: TableCodec) -> None:
-    x = torch.randn(20, *codec.shape, generator=seeded(4), dtype=torch.float64).requires_grad_()
+    x = torch.randn(20, *codec.shape, generator=stream(4), dtype=torch.float64).requires_grad_()
     decoded = codec.decode(x)
     total = decoded["level"].sum() + decoded["country"][:, 0].sum()
     (slope,) = torch.autograd.grad(total, x)
@@ -214,7 +214,7 @@ def test_it_is_kept_as_json(codec: TableCodec) -> None:
     assert led(again) == led(codec)
     assert again.layout().signals == codec.layout().signals
     assert again.followers() == codec.followers()
-    x = torch.randn(100, *codec.shape, generator=seeded(5))
+    x = torch.randn(100, *codec.shape, generator=stream(5))
     assert again.to_dataset(x).identical(codec.to_dataset(x))
 
 

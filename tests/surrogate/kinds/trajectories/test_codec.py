@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from constraints import compile, parse
+from constraints import compiled, parse
 from surrogate.kinds.codecs import TimeSeriesCodec
 from surrogate.kinds.contents import layout_of
 from tests.surrogate.kinds.codecs.trajectories import KINDS, generator, trajectories, weather
@@ -88,7 +88,7 @@ def test_words_truth_values_and_constants() -> None:
     assert decoded["height"].shape == (60,)
     torch.testing.assert_close(decoded["frost"], torch.from_numpy(data.frost.values).float())
     assert bool((decoded["year"] == 1948).all())
-    program = compile(parse('site = "hill" and forall t: frost(t) <= 1'), codec.layout())
+    program = compiled(parse('site = "hill" and forall t: frost(t) <= 1'), codec.layout())
     assert program.verdict(decoded).numpy().tolist() == (data.site == "hill").values.tolist()
 
 

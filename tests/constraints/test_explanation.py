@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import DataError, FormulaError, Layout, compile, explain, parse
-from constraints.explain import HEADER, chunk_size, percent
+from constraints import DataError, FormulaError, Layout, compiled, explain, parse
+from constraints.explanation import HEADER, chunk_size, percent
 
 GRID = Layout.series("S I", [0.5 * i for i in range(8)], integer=True, low=0, high=20)
 
@@ -107,7 +107,7 @@ def test_rows_follow_the_connectives_down_to_what_stands_alone() -> None:
         (2, "S(7) = 2"),
     ]
     for row in found.rows:  # each is a formula of its own
-        alone = compile(parse(row.text), GRID)
+        alone = compiled(parse(row.text), GRID)
         assert row.satisfied == alone.verdict(DATA).double().mean()
 
 
@@ -115,7 +115,7 @@ def test_rules_hold_together_and_keep_their_own_rows() -> None:
     rules = [parse("S(0) >= 3 and I(0) >= 3"), parse("always(I <= 19)")]
     found = explain(rules, GRID, DATA)
     assert [row.depth for row in found.rows] == [0, 1, 2, 2, 1]
-    both = compile(rules[0] & rules[1], GRID)
+    both = compiled(rules[0] & rules[1], GRID)
     assert found.rows[0].text == "all 2 rules"
     assert found.rows[0].satisfied == both.verdict(DATA).double().mean()
     assert len(explain(rules[1:], GRID, DATA).rows) == 1
@@ -143,7 +143,7 @@ def test_chunks_change_nothing(text: str, samples: int, chunk: int, seed: int) -
 def test_windows_within_windows_are_laid_out_for_fewer_samples() -> None:
     long = Layout.series("x", 5_000)
     texts = "always(x >= 0)", "forall t: forall u in [t, end]: x(u) >= x(t)"
-    plain, nested = (chunk_size([compile(parse(text), long)]) for text in texts)
+    plain, nested = (chunk_size([compiled(parse(text), long)]) for text in texts)
     assert plain == 400
     assert nested == 2
 
@@ -159,7 +159,7 @@ def test_flat_samples_say_the_same(text: str, seed: int) -> None:
 def test_windows_past_the_last_step(end: str) -> None:
     formula = parse("always[4,20](I <= 18)")
     row = explain(formula, GRID, DATA, end=end).rows[0]
-    assert row.satisfied == compile(formula, GRID, end).verdict(DATA).double().mean()
+    assert row.satisfied == compiled(formula, GRID, end).verdict(DATA).double().mean()
     shares = (I <= 18).double().mean(0)[4:]
     assert row.step == 4 + int(shares.argmin())  # of the steps that exist
     with pytest.raises(FormulaError, match="past the last step"):

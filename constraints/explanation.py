@@ -20,7 +20,7 @@ from constraints.ast import formulas as f
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, At, Count
 from constraints.compile.lowered import Moving
-from constraints.compile.program import Program, compile
+from constraints.compile.program import Program, compiled
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.frames import Frame
@@ -139,7 +139,9 @@ class Explainer:
         self, formula: f.Formula | Sequence[f.Formula], layout: Layout, end: str | None = None
     ) -> None:
         parts = _parts(formula, 0) if isinstance(formula, f.Formula) else _rules(formula)
-        self.parts = [_Part(text, depth, compile(each, layout, end)) for each, text, depth in parts]
+        self.parts = [
+            _Part(text, depth, compiled(each, layout, end)) for each, text, depth in parts
+        ]
         self.programs = [part.program for part in self.parts]
         self.needed = set[str]().union(*(part.program.needed for part in self.parts))
         self.samples = 0
