@@ -20,9 +20,9 @@ from surrogate.reports.facts import Table, facts
 from surrogate.reports.page import report
 from surrogate.reports.rows import associations
 from surrogate.reports.trust import verdict
+from tests.surrogate.reports.test_page import Page
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
-from tests.surrogate.test_report import Page
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
 RULES = ("alcohol >= 9", "sugar <= 5")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from surrogate.errors import ModelError
 from surrogate.kinds.tables import spellings
 from surrogate.kinds.tables.schema import understand, with_dates
-from tests.surrogate.test_understanding import N, cycle, one, table
+from tests.surrogate.kinds.tables.test_schema import N, cycle, one, table
 
 FIRST = "2012-03-04"
 

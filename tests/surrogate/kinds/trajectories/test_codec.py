@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from constraints import compiled, parse
 from surrogate.kinds.codecs import TimeSeriesCodec
 from surrogate.kinds.contents import layout_of
-from tests.surrogate.kinds.codecs.trajectories import KINDS, generator, trajectories, weather
+from tests.surrogate.kinds.trajectories.trajectories import KINDS, generator, trajectories, weather
 
 EVERYTHING = slice(None)
 

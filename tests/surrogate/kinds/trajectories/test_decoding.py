@@ -12,7 +12,7 @@ import xarray as xr
 from constraints import parse
 from surrogate.kinds.codecs import TimeSeriesCodec
 from surrogate.kinds.labels import label
-from tests.surrogate.kinds.codecs.trajectories import KINDS, generator, trajectories, weather
+from tests.surrogate.kinds.trajectories.trajectories import KINDS, generator, trajectories, weather
 
 EVERYTHING = slice(None)
 
