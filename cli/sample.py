@@ -186,7 +186,7 @@ def command(
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
     if samples is None:
-        samples = pictures.SAMPLES if found.kind == pictures.KIND else SAMPLES
+        samples = pictures.SAMPLES if found.kind.stored == pictures.KIND else SAMPLES
     if samples < 1:
         raise InputError(f"--samples must be >= 1, not {samples}")
     start = time.perf_counter()
@@ -201,7 +201,7 @@ def command(
                 samples, seed, solver=solver, steps=asked["steps"], progress=advance
             )
     seconds = time.perf_counter() - start
-    _write(draws, targets, found.kind)
+    _write(draws, targets, found.kind.stored)
     target = targets[-1]
     places = " and ".join(escape(str(each)) for each in targets)
     say.print(f"[bold]{places}[/bold]  {escape(_counted(draws, found))}")
@@ -226,9 +226,9 @@ def _targets(out: str | None, force: bool, model: Surrogate) -> list[Path]:
     """Where to write: trajectories, tables and images have formats of their own."""
     from simulators.storage import SUFFIXES, check_target
 
-    if model.kind == pictures.KIND:
+    if model.kind.stored == pictures.KIND:
         return pictures.targets(out, force)
-    if model.kind != TABLE:
+    if model.kind.stored != TABLE:
         return [check_target(out or "samples.nc", force, SUFFIXES)]
     target = check_target(out or "rows.csv", force, files.ROWS)
     if target.suffix.lower() == ".parquet":
@@ -256,12 +256,12 @@ def _counted(draws: xr.Dataset, model: Surrogate) -> str:
 
     count = int(draws.sizes["sample"])
     several = draws.sizes.get("instance", 1)
-    if model.kind == pictures.KIND:
+    if model.kind.stored == pictures.KIND:
         from surrogate.kinds.images.files import told
 
         return told(draws)
     names = listed(model.codec.layout().names)
-    if model.kind != TABLE:
+    if model.kind.stored != TABLE:
         return f"{count:,} {'trajectory' if count == 1 else 'trajectories'} of {names}"
     many = f"{count:,}" if several == 1 else f"{count:,} times {several}"
     return f"{many} row{'s' * (count * several != 1)} of {names}"
@@ -272,9 +272,9 @@ def _next(
 ) -> str:
     """What to do with the samples; those of a scenario are to be compared with what meets it."""
     name = shlex.quote(str(target))
-    if model.kind == pictures.KIND and target.suffix.lower() == ".png":
+    if model.kind.stored == pictures.KIND and target.suffix.lower() == ".png":
         return f"look at {name}, or keep the numbers: -o samples.npz"
-    if model.kind not in (TABLE, pictures.KIND):
+    if model.kind.stored not in (TABLE, pictures.KIND):
         return f"surrogate {'report' if scenario else 'plot'} {name}"
     words = shlex.split(str(model.about.get("command", "")))  # surrogate train DATA ...
     data = words[2] if len(words) > 2 and not words[2].startswith("-") else "DATA"
@@ -287,11 +287,11 @@ def _next(
 
 def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
     """Rows and images have no steps that a bridge could be between."""
-    if bridges and model.kind == pictures.KIND:
+    if bridges and model.kind.stored == pictures.KIND:
         raise InputError(
             "--bridge is for trajectories, values at steps; of images: --where 'mean(image) > 0.3'"
         )
-    if bridges and model.kind == TABLE:
+    if bridges and model.kind.stored == TABLE:
         signals = model.codec.layout().signals
         name = next((each.name for each in signals if not each.categories), "column")
         rule = f"{name} = 11" if name.isidentifier() else f'"{name}" = 11'

@@ -26,6 +26,7 @@ from surrogate.diffusion.schedule import VE, karras
 from surrogate.errors import ModelError, whole_number
 from surrogate.io import model_folder as store
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS
+from surrogate.kinds import Kind, kind_named
 from surrogate.kinds.codecs import KINDS, Codec, ImageCodec, TableCodec
 from surrogate.networks import ResidualMLP, TemporalMLP, UNet
 from surrogate.random import Evaluation, Sampling, Training, stream
@@ -72,9 +73,9 @@ class Surrogate:
         return cls(codec, made, Covariance.white(math.prod(codec.shape)), network)
 
     @property
-    def kind(self) -> str:
-        """What it is a surrogate of: "time series", "table" or "images"."""
-        return self.codec.kind
+    def kind(self) -> Kind:
+        """What it is a surrogate of: trajectories, rows or images."""
+        return kind_named(self.codec.kind)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -215,7 +216,7 @@ class Surrogate:
             self.digest = store.write_tensors(part / WEIGHTS, kept)
             config = {
                 "version": store.VERSION,
-                "kind": self.kind,
+                "kind": self.kind.stored,
                 "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
                 "weights": self.digest,
                 "network": dict(self.network),

@@ -25,11 +25,9 @@ from constraints import (
 )
 from constraints.physics.rules import limits
 from surrogate.kinds.images.values import IMAGE, channels_of, is_images, size_of
+from surrogate.kinds.label_names import ABSENT, LABELS, label_columns
 
 Data = xr.Dataset | pd.DataFrame
-LABELS = ("satisfied", "robustness", "rule_satisfied", "rule_robustness", "log_weight", "origin")
-ABSENT = "(missing)"  # the category of a missing word
-EACH = "satisfied: "  # starts the column of a single rule in a table
 EVERYTHING = slice(None)
 
 
@@ -93,15 +91,8 @@ def samples_of(data: Data) -> int:
 def _names(data: Data) -> list[str]:
     """Variables that may be signals: not labels of an earlier judgement, and fit for a formula."""
     own = [str(name) for name in (data.data_vars if isinstance(data, xr.Dataset) else data.columns)]
-    labels = LABELS if isinstance(data, xr.Dataset) else judged(data)
+    labels = LABELS if isinstance(data, xr.Dataset) else label_columns(data)
     return [n for n in own if n not in labels and n.isprintable() and n and '"' not in n]
-
-
-def judged(data: pd.DataFrame) -> list[str]:
-    """The labels of a table; a column that only has the name of one is a signal."""
-    if not {"satisfied", "robustness"} <= set(data.columns) or data["satisfied"].dtype.kind != "b":
-        return []
-    return [*LABELS[:5], *(str(name) for name in data.columns if str(name).startswith(EACH))]
 
 
 def _column(data: Data, name: str, limit: tuple[float, float]) -> Signal | None:

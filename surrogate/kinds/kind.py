@@ -25,6 +25,7 @@ class Kind(ABC):
     name: ClassVar[str]  # in sentences and in the registry: "trajectories"
     stored: ClassVar[str]  # in the description of a model folder
     singular: ClassVar[str]  # of one sample: "trajectory"
+    dimensions: ClassVar[str]  # of its data, in sentences: "(sample, time)"
 
     # --- recognising ------------------------------------------------------------------------------
 
@@ -44,7 +45,12 @@ class Kind(ABC):
         """So many of them, in words: "1 trajectory", "5,000 trajectories"."""
         return f"{samples:,} {self.singular if samples == 1 else self.name}"
 
-    # --- learning ---------------------------------------------------------------------------------
+    # --- learning and sampling --------------------------------------------------------------------
+
+    default_samples: ClassVar[int] = 10_000  # that `surrogate sample` draws
+    preferred_method: ClassVar[str] = "auto"  # of guidance, where the user chooses none
+    pilot_samples: ClassVar[int] = 2_000  # unconditional ones that estimate a probability
+    bridges: ClassVar[bool] = False  # whether `bridge("S0=95,S25=30")` can be asked of samples
 
     # --- comparing --------------------------------------------------------------------------------
 
@@ -76,10 +82,18 @@ def kind_of(data: object) -> Kind:
     for kind in _KINDS:
         if kind.holds(data):
             return kind
+    known = ", ".join(f"{kind.name} {kind.dimensions}" for kind in reversed(_KINDS))
+    if not isinstance(data, xr.Dataset):
+        raise ModelError(
+            f"no kind of data is a {type(data).__name__}",
+            value=data,
+            allowed=[kind.name for kind in _KINDS],
+        )
+    found = ", ".join(str(name) for name in data.sizes)
     raise ModelError(
-        f"no kind of data is known for {type(data).__name__}",
+        f"the dimensions of kinds of data are: {known}; these have ({found})",
         value=data,
-        allowed=[kind.name for kind in _KINDS],
+        remedy="rename them",
     )
 
 

@@ -27,15 +27,13 @@ from constraints import (
 )
 from constraints.explanation import Explainer, Explanation, chunk_size
 from surrogate.kinds.contents import (
-    EACH,
-    LABELS,
     Data,
-    judged,
     layout_of,
     samples_of,
     slices,
     tensors_of,
 )
+from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 
 Rules = Mapping[str, Formula] | Sequence[Formula]
 Progress = Callable[[int], None]
@@ -139,7 +137,7 @@ def _labelled(
 def _labelled_table(
     data: pd.DataFrame, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
 ) -> pd.DataFrame:
-    old = judged(data)
+    old = label_columns(data)
     own = [name for name in OURS[:2] if name in data.columns and name not in old]
     if own:
         raise DataError(f"the table has a column {own[0]!r} of its own; rename it to keep it")
@@ -148,5 +146,5 @@ def _labelled_table(
     kept["robustness"] = np.asarray(margins.min(1))
     if len(rules) > 1:
         for r, rule in enumerate(rules):
-            kept[EACH + rule] = verdicts[:, r]
+            kept[RULE_PREFIX + rule] = verdicts[:, r]
     return kept

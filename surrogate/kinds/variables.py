@@ -21,7 +21,8 @@ from torch import Tensor
 
 from constraints import DataError, FormulaError, Layout, Signal
 from surrogate.errors import ModelError
-from surrogate.kinds.contents import LABELS, layout_of
+from surrogate.kinds.contents import layout_of
+from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised
 
 Samples = slice | Sequence[int] | np.ndarray

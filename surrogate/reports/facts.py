@@ -20,8 +20,9 @@ from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
 from surrogate.evaluation.distances import effective
 from surrogate.evaluation.evaluate import Evaluation, evaluate
-from surrogate.kinds.contents import EACH, LABELS, Data, described, judged, samples_of
+from surrogate.kinds.contents import Data, described, samples_of
 from surrogate.kinds.images.values import IMAGE, is_images, size_of, spelled
+from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.tables.align import Column, Rows, is_table, shared
 from surrogate.kinds.trajectories.plot import MOST as DRAWN
 from surrogate.kinds.trajectories.plot import series, thinned, times, weights
@@ -243,11 +244,11 @@ def _verdicts(data: Data) -> xr.Dataset:
     if isinstance(data, xr.Dataset):
         own = [n for n in LABELS if n in data.variables and "kind" not in data[n].attrs]
         return _loaded(data[own], "the data")
-    known = judged(data)
+    known = label_columns(data)
     labels = ("satisfied", "robustness")[: 2 * bool(known)]
     plain = [name for name in (*labels, "log_weight") if name in data.columns]
     made: dict[str, Any] = {n: ("sample", data[n].to_numpy()) for n in plain}
-    rules = [name for name in known if name.startswith(EACH)]
+    rules = [name for name in known if name.startswith(RULE_PREFIX)]
     coords = {}
     if rules:
         found = data[rules].to_numpy(np.float64)
@@ -256,7 +257,7 @@ def _verdicts(data: Data) -> xr.Dataset:
             "rule_satisfied": (("sample", "rule"), found),
             "rule_robustness": (("sample", "rule"), unknown),
         }
-        coords["rule"] = np.array([name.removeprefix(EACH) for name in rules], dtype=object)
+        coords["rule"] = np.array([name.removeprefix(RULE_PREFIX) for name in rules], dtype=object)
     return xr.Dataset(made, coords, dict(data.attrs))
 
 

@@ -179,7 +179,7 @@ def test_what_is_said_of_a_table_and_what_is_not(unjudged: None) -> None:
     assert "sugar" not in model.codec.learned
     complete = fitting.fit(frame, iterations=1, missing="drop")
     assert not any(signal.optional for signal in complete.codec.layout().signals)
-    assert model.kind == "table"
+    assert model.kind.stored == "table"
     with pytest.raises(ModelError, match="too few"):
         fitting.fit(frame.head(20))
     with pytest.raises(ModelError, match="no transform of 'sugar' to choose"):

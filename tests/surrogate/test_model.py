@@ -116,7 +116,7 @@ def test_a_saved_table_model_draws_the_same(
     monkeypatch.setattr(sampler, "PILOT", 100)
     tabular.save(tmp_path / "model")
     again = sg.load(tmp_path / "model")
-    assert again.kind == "table"
+    assert again.kind.stored == "table"
     assert again.codec.to_config() == tabular.codec.to_config()
     pd.testing.assert_frame_equal(again.sample(30, steps=4), tabular.sample(30, steps=4))
     asked = {"where": parse("quality >= 6 and land = south"), "method": "rejection", "steps": 4}

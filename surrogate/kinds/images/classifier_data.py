@@ -172,7 +172,7 @@ def split(rows: np.ndarray, size: int = TOGETHER) -> list[np.ndarray]:
 def check_model(model: Surrogate, data: xr.Dataset) -> None:
     """Refuse a model that is not of images like these."""
     if not isinstance(model.codec, ImageCodec):
-        raise ModelError(f"a classifier of images cannot guide a model of a {model.kind}")
+        raise ModelError(f"a classifier of images cannot guide a model of {model.kind.name}")
     model.codec.matches(data)
 
 

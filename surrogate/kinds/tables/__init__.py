@@ -1,0 +1,5 @@
+"""Modules of the kind `tables`, loaded when first used (see `surrogate.lazy`)."""
+
+from surrogate.lazy import submodules
+
+__getattr__ = submodules(__name__)

@@ -19,8 +19,9 @@ import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.evaluation.distances import Array
-from surrogate.kinds.contents import LABELS, Data, judged, samples_of
+from surrogate.kinds.contents import Data, samples_of
 from surrogate.kinds.images.values import is_images
+from surrogate.kinds.label_names import LABELS, label_columns
 from surrogate.kinds.tables import spellings
 from surrogate.kinds.tables.cells import Dates, Numbers, Truths, Words, raw_of
 from surrogate.kinds.tables.column_types import MARKERS
@@ -159,7 +160,7 @@ def frame_of(data: Data, who: str) -> pd.DataFrame:
 def labels_of(data: Data) -> list[str]:
     """Verdicts of an earlier judgement; a column that only has the name of one is data."""
     if isinstance(data, pd.DataFrame):
-        return judged(data)
+        return label_columns(data)
     return [n for n in LABELS if n in data.data_vars and "kind" not in data[n].attrs]
 
 

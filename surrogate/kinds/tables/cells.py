@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from surrogate.errors import ModelError
-from surrogate.kinds.contents import ABSENT
+from surrogate.kinds.label_names import ABSENT
 
 SCALARS = (str, bytes, int, float, np.generic, Decimal)
 

@@ -22,7 +22,7 @@ from constraints.compile.followers import Follower
 from constraints.gaussian.latent import Warp
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import NONE, Codec
-from surrogate.kinds.contents import LABELS
+from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.tables import columns
 from surrogate.kinds.tables.columns import NUMBERS, WORDS, Column, Numbers, Words
 from surrogate.kinds.tables.dependents import Following, following, restored

@@ -19,7 +19,7 @@ import pandas as pd
 import xarray as xr
 
 from surrogate.errors import ModelError
-from surrogate.kinds.contents import EACH, LABELS, judged
+from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.tables import column_types as kinds
 from surrogate.kinds.tables.cells import Unlearnable
 from surrogate.kinds.tables.column_types import KINDS as KINDS
@@ -105,7 +105,7 @@ def understand(
     `missing`: "model" values that are missing as such, "refuse" them, or "drop" their rows.
     """
     table, types, renamed = _checked(frame, types, missing)
-    verdicts = judged(frame.rename(columns=lambda name: str(name).strip()))
+    verdicts = label_columns(frame.rename(columns=lambda name: str(name).strip()))
     labels = [f"{name}_" if name in TAKEN else name for name in verdicts]
     labels = [name for name in labels if name not in types]
     numbers = ("sample_", "instance_") if {"sample_", "instance_"} <= {*renamed} else ()
@@ -313,7 +313,7 @@ def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
     made = {name: np.asarray(data[name].values) for name in plain}
     if "rule_satisfied" in data and data.sizes["rule"] > 1:
         each = data["rule_satisfied"].transpose("sample", "rule").values.astype(bool)
-        made |= {f"{EACH}{rule}": each[:, r] for r, rule in enumerate(data["rule"].values)}
+        made |= {f"{RULE_PREFIX}{rule}": each[:, r] for r, rule in enumerate(data["rule"].values)}
     return made
 
 
@@ -337,7 +337,7 @@ def gathered(frame: pd.DataFrame) -> xr.Dataset | None:
         return None
     if not np.array_equal(frame["sample"].to_numpy(), np.repeat(np.arange(samples), several)):
         return None
-    labels = judged(frame)
+    labels = label_columns(frame)
     made = {}
     for name in frame.columns[2:]:
         if name not in labels:

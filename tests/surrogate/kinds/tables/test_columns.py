@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surrogate.errors import ModelError
-from surrogate.kinds.contents import ABSENT
+from surrogate.kinds.label_names import ABSENT
 from surrogate.kinds.tables import columns
 from surrogate.kinds.tables.columns import Numbers, Words, as_words, fitted, from_config
 
