@@ -323,7 +323,7 @@ def _refuse_foreign(method: str, scenario: bool) -> None:
 
 def chosen(model: str | None) -> tuple[Path, str]:
     """The folder of a model that may be named or not, and what to call it."""
-    from surrogate.model import bundled
+    from surrogate.io.model_folder import bundled
 
     if model is None and Path(TRAINED).is_dir():
         return Path(TRAINED), TRAINED

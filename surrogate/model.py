@@ -25,7 +25,8 @@ from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.diffusion.schedule import VE, karras
 from surrogate.errors import ModelError, whole_number
 from surrogate.io import model_folder as store
-from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS
+from surrogate.io import tensors as tensor_files
+from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
 from surrogate.kinds.codecs import KINDS, Codec, ImageCodec, TableCodec
 from surrogate.networks import ResidualMLP, TemporalMLP, UNet
@@ -33,7 +34,6 @@ from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import card, curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 
-BUNDLED = Path(__file__).parent / "pretrained"
 SPREAD = ("values", "vectors")
 SOLVERS = {
     "ode": "DPM-Solver++, few steps",
@@ -213,7 +213,7 @@ class Surrogate:
         spread = {f"covariance.{k}": getattr(self.covariance, k) for k in SPREAD}
         with store.whole_folder(Path(folder)) as part:
             kept = {name: narrowest(value) for name, value in (weights | spread).items()}
-            self.digest = store.write_tensors(part / WEIGHTS, kept)
+            self.digest = tensor_files.write_tensors(part / WEIGHTS, kept)
             config = {
                 "version": store.VERSION,
                 "kind": self.kind.stored,
@@ -231,27 +231,14 @@ class Surrogate:
     def load(cls, folder: str | Path) -> Surrogate:
         """The model in a folder; ModelError says what is wrong with it."""
         place = Path(folder)
-        if not place.is_dir():  # it may have been about to be replaced
-            store.settle(place)
-        if not place.is_dir():
-            raise ModelError(
-                f"there is no model folder {str(folder)!r}; make one: surrogate train (with the "
-                f"package come: {', '.join(bundled())})"
-            )
-        if not (place / CONFIG).exists():
-            raise ModelError(
-                f"{str(folder)!r} is no model folder: it has no {CONFIG}; make one: surrogate train"
-            )
-        config = store.read_json(place / CONFIG)
-        store.check_version(config, place / CONFIG)
-        store.check_seal(config, place / CONFIG)
+        config = store.read_config(place)
         kind = config.get("kind")
         if not isinstance(kind, str) or kind not in KINDS:
             raise ModelError(
                 f"{place} holds a model of {kind!r}, which is none of {', '.join(KINDS)}"
             )
         digest = str(config.get("weights"))
-        tensors = store.read_tensors(place / WEIGHTS, digest)
+        tensors = tensor_files.read_tensors(place / WEIGHTS, digest)
         try:
             codec = KINDS[kind].from_config(config["codec"])
             spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in SPREAD))
@@ -302,18 +289,13 @@ def _denoiser(
 ) -> Preconditioned:
     """A network of this description with these weights, if they fit it."""
     width, depth = network["width"], network["depth"]
-    made = store.restored(lambda: network_for(codec, width, depth), depth, weights)
+    made = tensor_files.restored(lambda: network_for(codec, width, depth), depth, weights)
     return Preconditioned(made.requires_grad_()).eval()
 
 
 def load(folder: str | Path) -> Surrogate:
     """The model in a folder."""
     return Surrogate.load(folder)
-
-
-def bundled() -> dict[str, Path]:
-    """The models that come with the package: name -> folder."""
-    return {place.name: place for place in sorted(BUNDLED.iterdir()) if place.is_dir()}
 
 
 def pretrained(name: str) -> Surrogate:

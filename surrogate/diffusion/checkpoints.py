@@ -15,6 +15,7 @@ from typing import Any
 from surrogate.diffusion.training import State
 from surrogate.errors import ModelError, TrainingError
 from surrogate.io import model_folder as store
+from surrogate.io import tensors as tensor_files
 
 STATE, TENSORS = "state.json", "state-{step}.safetensors"
 
@@ -31,7 +32,7 @@ class Checkpoints:
         name = TENSORS.format(step=state.step)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            digest = store.write_tensors(self.folder / name, state.tensors)
+            digest = tensor_files.write_tensors(self.folder / name, state.tensors)
             config = {"version": store.VERSION, "tensors": name, "digest": digest}
             config |= {"state": state.to_config(), "run": run, "command": self.command}
             store.write_json(self.folder / STATE, config)
@@ -54,7 +55,7 @@ class Checkpoints:
             config = store.read_json(self.folder / STATE)
             store.check_version(config, self.folder / STATE)
             file = self.folder / Path(str(config.get("tensors"))).name
-            tensors = store.read_tensors(file, str(config.get("digest")))
+            tensors = tensor_files.read_tensors(file, str(config.get("digest")))
         except ModelError as problem:
             raise ModelError(f"{problem}; start anew with --force") from None
         before = config.get("run")

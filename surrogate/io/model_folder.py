@@ -1,7 +1,8 @@
-"""Files of a model: tensors as safetensors, the rest as JSON; written whole or not at all.
+"""The folder of a model: its description as JSON, written whole or not at all.
 
 Nothing that is read can run code: no pickle anywhere. `config.json` names the format's version and
-the hash of each tensor file, and reading checks both.
+the hash of each tensor file, and reading checks both. Tensors are in `surrogate.io.tensors`; this
+module loads no torch, so that a folder that cannot be used is reported at once.
 """
 
 from __future__ import annotations
@@ -13,26 +14,49 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
-
+from constraints.errors import Action
 from surrogate.errors import ModelError
-
-Net = TypeVar("Net", bound=nn.Module)
 
 VERSION = 1
 SEAL = "seal"
 CONFIG, WEIGHTS, CARD, CURVE = "config.json", "weights.safetensors", "card.md", "training.csv"
 FILES = (CONFIG, WEIGHTS, CARD, CURVE)  # of a model's folder
 LARGEST_CONFIG = 200_000_000  # bytes
+PRETRAINED = Path(__file__).parent.parent / "pretrained"
+
+
+def bundled() -> dict[str, Path]:
+    """The models that come with the package: name -> folder."""
+    return {place.name: place for place in sorted(PRETRAINED.iterdir()) if place.is_dir()}
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """The description of the model in a folder, its version and hash checked."""
+    place = Path(folder)
+    make_one = Action(python="make one with sg.fit(data)", command="make one: surrogate train")
+    if not place.is_dir():  # it may have been about to be replaced
+        settle(place)
+    if not place.is_dir():
+        raise ModelError(
+            f"there is no model folder {str(folder)!r}",
+            value=str(folder),
+            remedy=[make_one, f" (with the package come: {', '.join(bundled())})"],
+        )
+    if not (place / CONFIG).exists():
+        raise ModelError(
+            f"{str(folder)!r} is no model folder: it has no {CONFIG}",
+            value=str(folder),
+            remedy=make_one,
+        )
+    config = read_json(place / CONFIG)
+    check_version(config, place / CONFIG)
+    check_seal(config, place / CONFIG)
+    return config
 
 
 @contextmanager
@@ -143,13 +167,6 @@ def _finite(content: Any) -> Any:
     return [_finite(each) for each in content] if isinstance(content, (list, tuple)) else content
 
 
-def write_tensors(target: Path, tensors: Mapping[str, Tensor]) -> str:
-    """Write tensors; their file's hash."""
-    content = save_tensors({name: value.detach().contiguous() for name, value in tensors.items()})
-    write_bytes(target, content)
-    return digest(content)
-
-
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
@@ -172,7 +189,7 @@ def _hash_of(content: Mapping[str, Any]) -> str:
 
 def read_json(source: Path) -> dict[str, Any]:
     """A JSON object from a file; ModelError says what is wrong with it."""
-    text = _read(source, LARGEST_CONFIG)
+    text = read_bytes(source, LARGEST_CONFIG)
     try:
         content = json.loads(text.decode(), parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError):
@@ -188,22 +205,8 @@ def _number(text: str) -> float:
     return number
 
 
-def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]:
-    """Tensors from a file, whose hash must be the expected one."""
-    content = _read(source)
-    if expected is not None and digest(content) != expected:
-        raise ModelError(
-            f"{source} is not the file its description speaks of (its hash differs): it was "
-            "changed, cut short or mixed up"
-        )
-    try:
-        found: dict[str, Tensor] = load_tensors(content)
-    except (SafetensorError, ValueError, KeyError) as problem:
-        raise ModelError(f"{source} is damaged: {problem}") from None
-    return found
-
-
-def _read(source: Path, most: float = math.inf) -> bytes:
+def read_bytes(source: Path, most: float = math.inf) -> bytes:
+    """The content of a file of a model; ModelError says why it cannot be read."""
     try:
         about = source.stat()
         if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
@@ -215,23 +218,6 @@ def _read(source: Path, most: float = math.inf) -> bytes:
         raise ModelError(f"there is no {source}") from None
     except OSError as problem:
         raise ModelError(f"cannot read {source}: {problem.strerror}") from None
-
-
-def restored(make: Callable[[], Net], depth: Any, weights: Mapping[str, Tensor]) -> Net:
-    """The network that `make` makes with these weights, if they fit it."""
-    if type(depth) is not int or not 1 <= depth <= len(weights):
-        raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
-    with torch.device("meta"):  # its sizes, before any memory is taken
-        made = make()
-    wanted = {name: value.shape for name, value in made.state_dict().items()}
-    found = {name: value.shape for name, value in weights.items()}
-    if wanted != found:
-        name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
-        raise ModelError(f"the weights do not fit the network: {name} differs")
-    if not all(value.is_floating_point() for value in weights.values()):
-        raise ModelError("the weights are no real numbers")
-    made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
-    return made.eval()
 
 
 def check_version(config: Mapping[str, Any], source: Path) -> None:

@@ -29,6 +29,7 @@ from surrogate.diffusion.training import Settings
 from surrogate.errors import ModelError, TrainingError, whole_number
 from surrogate.evaluation.calibration import Measured
 from surrogate.io import model_folder as store
+from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CONFIG, WEIGHTS
 from surrogate.kinds.images.classifier_data import (
     CLASSES,
@@ -131,7 +132,7 @@ class Classifier:
         """Write the classifier's folder, whole or not at all; one that was there is replaced."""
         check_place(folder)
         with store.whole_folder(Path(folder)) as part:
-            self.digest = store.write_tensors(part / WEIGHTS, self.network.state_dict())
+            self.digest = tensor_files.write_tensors(part / WEIGHTS, self.network.state_dict())
             config = {
                 "version": store.VERSION,
                 "kind": KIND,
@@ -164,7 +165,7 @@ class Classifier:
                 "one: surrogate classifier DATA"
             )
         digest = str(config.get("weights"))
-        weights = store.read_tensors(place / WEIGHTS, digest)
+        weights = tensor_files.read_tensors(place / WEIGHTS, digest)
         try:
             size, classes = _size(config["size"]), _classes(config["classes"])
             settings = dict(config["network"])
@@ -211,7 +212,9 @@ def _restored(
     """A network of this description with these weights, if they fit it."""
     if not all(w.is_floating_point() and bool(w.isfinite().all()) for w in weights.values()):
         raise ModelError("the weights are no real numbers")
-    network = store.restored(lambda: _network(size, classes, settings), settings["depth"], weights)
+    network = tensor_files.restored(
+        lambda: _network(size, classes, settings), settings["depth"], weights
+    )
     network.to(memory_format=FORMAT)  # type: ignore[call-overload] # sums in the same order
     return network.requires_grad_(False)
 

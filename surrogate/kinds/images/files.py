@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 
 from surrogate.errors import ModelError
+from surrogate.io.model_folder import whole
 from surrogate.kinds.images import array_files, picture_files
 from surrogate.kinds.images.array_files import readable
 from surrogate.kinds.images.values import (
@@ -244,7 +245,6 @@ def write_images(data: xr.Dataset, path: str | Path) -> None:
         with _folder(target) as part:
             _write_folder(data, part)
         return
-    from surrogate.io.model_folder import whole  # which loads torch
 
     with whole(target) as part:
         if ending == ".npz":

@@ -19,6 +19,7 @@ from surrogate.diffusion.schedule import karras
 from surrogate.diffusion.training import Look, Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError
 from surrogate.io import model_folder as store
+from surrogate.io import tensors as tensor_files
 from surrogate.networks import ResidualMLP
 from surrogate.random import stream
 from surrogate.sampling import dpm_solver
@@ -132,10 +133,10 @@ def test_resumes_bit_for_bit(tmp_path: Path, stop: int, sliced: float) -> None:
     while first.step < stop:
         first.advance()
     state = first.state()
-    digest = store.write_tensors(tmp_path / "state.safetensors", state.tensors)
+    digest = tensor_files.write_tensors(tmp_path / "state.safetensors", state.tensors)
     store.write_json(tmp_path / "state.json", state.to_config())
 
-    tensors = store.read_tensors(tmp_path / "state.safetensors", digest)
+    tensors = tensor_files.read_tensors(tmp_path / "state.safetensors", digest)
     kept = State.from_config(store.read_json(tmp_path / "state.json"), tensors)
     second = trainer(loss=loss, state=kept)
     assert second.step == stop

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from surrogate.errors import ModelError
 from surrogate.io import model_folder as store
+from surrogate.io import tensors as tensor_files
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TENSORS = {
@@ -33,9 +34,9 @@ def raw(header: object, data: bytes = b"") -> bytes:
 
 def test_tensors_come_back(tmp_path: Path) -> None:
     file = tmp_path / "weights.safetensors"
-    digest = store.write_tensors(file, TENSORS)
+    digest = tensor_files.write_tensors(file, TENSORS)
     assert digest == store.digest(file.read_bytes())
-    found = store.read_tensors(file, digest)
+    found = tensor_files.read_tensors(file, digest)
     assert found.keys() == TENSORS.keys()
     for name, value in TENSORS.items():
         assert torch.equal(found[name], value)
@@ -46,15 +47,15 @@ def test_tensors_come_back(tmp_path: Path) -> None:
 def test_strided_tensors_and_parameters(tmp_path: Path) -> None:
     file = tmp_path / "weights"
     turned, weight = TENSORS["matrix"].mT, torch.nn.Parameter(torch.ones(2))
-    store.write_tensors(file, {"turned": turned, "weight": weight})
-    found = store.read_tensors(file)
+    tensor_files.write_tensors(file, {"turned": turned, "weight": weight})
+    found = tensor_files.read_tensors(file)
     assert torch.equal(found["turned"], turned)
     assert torch.equal(found["weight"], weight)
 
 
 def test_same_tensors_same_bytes(tmp_path: Path) -> None:
-    one = store.write_tensors(tmp_path / "one", TENSORS)
-    assert one == store.write_tensors(tmp_path / "two", dict(reversed(TENSORS.items())))
+    one = tensor_files.write_tensors(tmp_path / "one", TENSORS)
+    assert one == tensor_files.write_tensors(tmp_path / "two", dict(reversed(TENSORS.items())))
 
 
 @given(
@@ -232,7 +233,7 @@ def test_json_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         store.read_json(file)
 
 
-@pytest.mark.parametrize("read", [store.read_json, store.read_tensors])
+@pytest.mark.parametrize("read", [store.read_json, tensor_files.read_tensors])
 def test_files_that_cannot_be_read(tmp_path: Path, read: object) -> None:
     assert callable(read)
     with pytest.raises(ModelError, match=r"there is no .*absent"):
@@ -260,31 +261,31 @@ def test_bad_tensors(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "weights.safetensors"
     file.write_bytes(content)
     with pytest.raises(ModelError, match=r"weights\.safetensors is damaged"):
-        store.read_tensors(file)
+        tensor_files.read_tensors(file)
 
 
 def test_truncated_tensors(tmp_path: Path) -> None:
     file = tmp_path / "weights.safetensors"
-    digest = store.write_tensors(file, TENSORS)
+    digest = tensor_files.write_tensors(file, TENSORS)
     content = file.read_bytes()
     for size in range(0, len(content), 7):
         file.write_bytes(content[:size])
         with pytest.raises(ModelError, match=r"weights\.safetensors is damaged"):
-            store.read_tensors(file)
+            tensor_files.read_tensors(file)
         with pytest.raises(ModelError, match=r"weights\.safetensors is not the file"):
-            store.read_tensors(file, digest)
+            tensor_files.read_tensors(file, digest)
 
 
 def test_tampered_tensors(tmp_path: Path) -> None:
     """One bit of the data: only the hash can tell."""
     file = tmp_path / "weights.safetensors"
-    digest = store.write_tensors(file, TENSORS)
+    digest = tensor_files.write_tensors(file, TENSORS)
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    store.read_tensors(file)
+    tensor_files.read_tensors(file)
     with pytest.raises(ModelError, match=r"weights\.safetensors is not the file.*hash"):
-        store.read_tensors(file, digest)
+        tensor_files.read_tensors(file, digest)
 
 
 @given(place=st.integers(0, 249), byte=st.integers(0, 255))
@@ -296,13 +297,13 @@ def test_tampered_tensors(tmp_path: Path) -> None:
 )
 def test_any_damage_to_the_header(tmp_path: Path, place: int, byte: int) -> None:
     file = tmp_path / "weights.safetensors"
-    store.write_tensors(file, TENSORS)
+    tensor_files.write_tensors(file, TENSORS)
     content = bytearray(file.read_bytes())
     content[place] = byte
     file.write_bytes(content)
     said = "weights.safetensors is damaged"
     try:
-        store.read_tensors(file)
+        tensor_files.read_tensors(file)
     except ModelError as problem:
         said = str(problem)
     assert "weights.safetensors is damaged" in said
@@ -320,7 +321,7 @@ def test_no_pickle(tmp_path: Path, zipped: bool) -> None:
     file = tmp_path / "weights.safetensors"
     torch.save({"a": Trap()}, file, _use_new_zipfile_serialization=zipped)
     with pytest.raises(ModelError, match=r"weights\.safetensors is damaged"):
-        store.read_tensors(file)
+        tensor_files.read_tensors(file)
     with pytest.raises(ModelError, match="not JSON"):
         store.read_json(file)
 
