@@ -39,12 +39,13 @@ Noise = tuple[tuple[float, float], ...]
 Rule = Callable[[Tensor, Tensor, Noise], tuple[Tensor, Tensor, Tensor]]
 
 # (weight, rate) of the Laplace noises; the rest of the weight is Gaussian alone. The first weight
-# makes the tail exact; TAU, the second weight and its rate are the minimax fit to the log density.
+# makes the tail exact; TAU, the second weight and its rate are the minimax fit to the log density,
+# by benchmarks/fit_logistic_mixture.py.
 TAU = 0.806
 LOGISTIC: Noise = ((2.0 * math.exp(-TAU / 2.0), 1.0), (-0.36865, 1.973))
 
 # erfcx(x) = exp(x^2) erfc(x) = t Q(t) at t = 2.5 / (2.5 + x), x >= 0: relative error 1.5e-7, none
-# at x = 0, in a tenth of the time of torch.special.erfcx.
+# at x = 0, in a tenth of the time of torch.special.erfcx. Fitted by benchmarks/fit_erfcx.py.
 Q = (
     0.22567583103327,
     0.22567158902439,
