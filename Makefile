@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test lint bench lock clean
+.PHONY: help install demo check test durations lint bench lock clean
 
 help:
 	@echo "make demo   set up, simulate an epidemic, sample its surrogate and a scenario, draw them"
-	@echo "make test   set up, then lint, types, import contract and tests"
+	@echo "make check  set up, then lint, types, import contract and the fast tests: two minutes"
+	@echo "make test   set up, then lint, types, import contract and all tests"
 	@echo "make bench  set up with the peers, then measure ours against them"
 	@echo "make clean  remove the environment and everything made"
 
@@ -40,8 +41,19 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# --dist worksteal: a process that has nothing left to do takes half of what another has
+check: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# measures the CPU time of every test, for tests/slow.txt
+durations: $(STAMP)
+	rm -f durations.txt
+	CPU_TIMES=durations.txt $(BIN)/python -m pytest
+	$(BIN)/python -m tests.slow durations.txt
+	rm durations.txt
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,bench]'

@@ -1,15 +1,40 @@
-"""Every test process computes on one thread: they run side by side."""
+"""One thread for each test process, which run side by side; and which tests are slow.
+
+`slow.txt` lists tests by measured CPU time; `make check` leaves them out (-m "not slow"), and
+`make durations` measures them again. A line is a node id, or the beginning of several.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+HERE = Path(__file__).parent
+SLOW = tuple(
+    line.split(maxsplit=1)[1]
+    for line in (HERE / "slow.txt").read_text(encoding="utf-8").splitlines()
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Notebooks and the README first: they take longest, and no process should wait for them."""
-    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
+    """Slow tests first, so that no process waits for a long one at the end."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Write the CPU seconds of a test, children included, to the file that CPU_TIMES names."""
+    before = os.times()
+    found = yield
+    spent = sum(after - then for after, then in zip(os.times()[:4], before[:4], strict=True))
+    if "CPU_TIMES" in os.environ:
+        with Path(os.environ["CPU_TIMES"]).open("a", encoding="utf-8") as file:
+            file.write(f"{spent:.2f} {item.nodeid}\n")
+    return found

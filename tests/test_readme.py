@@ -1,4 +1,12 @@
-"""The README's commands and programs run, in order, in an empty folder."""
+"""The README's commands and programs run as they are printed.
+
+A block of commands is one test, in an empty folder. Files that it reads and an earlier block
+simulated are made first, by the earlier block's own command; a block that reads what an earlier
+block sampled or trained runs in the same test, after it. Commands run in this process, through the
+entry point of the console script, because importing torch for each would take most of the time;
+the first block runs the script itself. Where a `sample` command does not say how many, the test
+takes 500 in place of the default of 10,000.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +17,112 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from cli.main import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SAMPLES = ["--samples", "500"]
+DEFAULT_OUTPUTS = {"simulate": "trajectories.nc", "reference": "reference.nc"}
 
 
 def fenced(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("readme")
+def commands(block: str) -> list[list[str]]:
+    """The words of each command, without the name of the program."""
+    lines = [shlex.split(line) for line in block.splitlines() if line]
+    assert all(words[0] == "surrogate" for words in lines), block
+    return [words[1:] for words in lines]
 
 
-def test_commands(folder: Path) -> None:
-    for program in fenced("python"):
-        if ".to_csv(" in program:  # a table that commands read
-            subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
-    commands = [line for block in fenced("sh") for line in block.splitlines() if line]
-    assert len(commands) >= 8
-    for command in commands:
-        name, *words = shlex.split(command)
-        assert name == "surrogate", command
-        script = Path(sys.executable).with_name(name)
-        done = subprocess.run([script, *words], cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-    assert (folder / "trajectories.png").stat().st_size > 10_000
+def output(words: list[str]) -> str | None:
+    """The file or folder that a command writes."""
+    if "-o" in words:
+        return words[words.index("-o") + 1]
+    return DEFAULT_OUTPUTS.get(words[0])
+
+
+BLOCKS = [commands(block) for block in fenced("sh")]
+SIMULATED = {output(words): words for block in BLOCKS for words in block if words[0] == "simulate"}
+
+
+def chained(blocks: list[list[list[str]]]) -> list[list[list[str]]]:
+    """The blocks, each with those that read what it sampled or trained appended."""
+    chains: list[list[list[str]]] = []
+    for block in blocks:
+        read = {word for words in block for word in words} - {output(words) for words in block}
+        made_by = [
+            chain
+            for chain in chains
+            if read & {output(words) for words in chain if words[0] in ("sample", "train")}
+        ]
+        if made_by:
+            made_by[0].extend(block)
+        else:
+            chains.append(list(block))
+    return chains
+
+
+def run(words: list[str]) -> None:
+    few = SAMPLES if words[0] == "sample" and "--samples" not in words else []
+    done = CliRunner().invoke(main, [*words, *few])
+    assert done.exit_code == 0, f"surrogate {shlex.join(words)}\n{done.output}"
+
+
+def prepare(chain: list[list[str]]) -> None:
+    """Make the files that these commands read and none of them writes."""
+    made = {output(words) for words in chain}
+    for name in sorted({word for words in chain for word in words} - made):
+        if name in SIMULATED:
+            run(SIMULATED[name])
+        elif name.endswith(".csv"):
+            (program,) = (each for each in fenced("python") if f'to_csv("{name}"' in each)
+            execute(program)
+
+
+def execute(program: str) -> None:
+    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+
+
+def test_there_are_enough_commands() -> None:
+    assert sum(len(block) for block in BLOCKS) >= 8
+
+
+def test_first_block_by_the_console_script(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("surrogate")
+    for words in BLOCKS[0]:
+        done = subprocess.run([script, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"surrogate {shlex.join(words)}\n{done.stderr}"
+    assert (tmp_path / "trajectories.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "chain", chained(BLOCKS[1:]), ids=lambda chain: " ".join(chain[0])[:60].replace("/", "_")
+)
+def test_commands(chain: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(chain)
+    for words in chain:
+        run(words)
+        name = output(words)
+        assert name is None or (tmp_path / name).exists(), words
 
 
 @pytest.mark.parametrize("program", fenced("python"), ids=lambda text: text.splitlines()[0])
-def test_programs(folder: Path, program: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    promised = re.findall(r"^print\(.*\)\s*# ([\d.]+)$", program, re.MULTILINE)
-    printed = done.stdout.split()
-    for number in promised:
-        assert any(said.startswith(number) for said in printed), (number, printed)
+def test_programs(
+    program: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    execute(program)
+    printed = capsys.readouterr().out.split()
+    for number in re.findall(r"^print\(.*\)\s*# ([\d.]+)$", program, re.MULTILINE):
+        assert any(each.startswith(number) for each in printed), (number, printed)
 
 
 def test_make_targets_and_links_exist() -> None:
