@@ -15,6 +15,7 @@ from rich.markup import escape
 from cli import console, options
 from simulators import ReactionNetwork, models
 from simulators.errors import InputError, unknown
+from simulators.kernels import methods
 from simulators.network import even_times
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,10 +53,10 @@ def network_options(command: F) -> F:
 @network_options
 @click.option(
     "--method",
-    type=click.Choice(["direct", "tau", "ode"]),
+    type=click.Choice(list(methods())),
     default="direct",
     show_default=True,
-    help="Exact events, leaps for large populations, or the mean field.",
+    help="; ".join(f"{name}: {each.summary}" for name, each in methods().items()) + ".",
 )
 @click.option(
     "--max-events", type=int, default=100_000_000, show_default=True, help="Budget per trajectory."

@@ -30,7 +30,7 @@ def smallest_type(largest: float) -> np.dtype[Any]:
 def known_types(engine: Engine) -> dict[str, np.dtype[Any]]:
     """Types of species that a conserved total bounds; the others are found as they grow."""
     network, start = engine.network, engine.start
-    if network.total is None or engine.method == "ode" or start.total_varies:
+    if network.total is None or not engine.discrete or start.total_varies:
         return {}
     members = tuple(network.total.coefficients)
     places = [network.variables.index(name) for name in members]
@@ -49,7 +49,7 @@ def block(
     count = out.shape[0]
     made: dict[str, np.ndarray] = {}
     for v, name in enumerate(network.variables):
-        counts = name in network.species and engine.method != "ode"
+        counts = name in network.species and engine.discrete
         values = out[:, v]
         kind = types.get(name) if counts else values.dtype
         made[name] = values.astype(kind or smallest_type(float(values.max(initial=0.0))))
@@ -104,6 +104,8 @@ def attributes(engine: Engine) -> dict[str, Any]:
         **engine.start.describe(),
         "conservation_laws": [dict(law.coefficients) for law in network.conservation_laws],
         "method": engine.method,
+        "exact": engine.exact,
+        "discrete": engine.discrete,
     }
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {

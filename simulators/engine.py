@@ -9,28 +9,23 @@ from typing import Any
 import numpy as np
 
 from simulators import rates
-from simulators.errors import InputError, SimulationError
-from simulators.kernels import codes, graph, lanes, ode, scalar, tau
-from simulators.kernels.build import compile_kernel, forget
-from simulators.kernels.program import Program, lower
-from simulators.kernels.proofs import proved
+from simulators.errors import SimulationError
+from simulators.kernels import Job, choose, facts, methods
+from simulators.kernels.codegen import codes
+from simulators.kernels.codegen.build import compile_kernel, forget
+from simulators.kernels.codegen.program import Program, lower
 from simulators.network import ReactionNetwork
-from simulators.reactions import as_expression
 from simulators.start import Start
 
-METHODS = ("direct", "tau", "ode")
-KERNELS = ("lanes", "graph", "tau", "ode")
-LARGEST = 2.0**53  # counts are exact in a float64 up to here
-MOST_IN_LANES = 24  # reactions; beyond, vector code takes too long to compile
-_SCALAR: dict[str, Any] = {"graph": graph, "tau": tau, "ode": ode}  # modules
+MAX_COUNT = 2.0**53  # counts are exact in a float64 up to here
 
 
 @dataclass
 class Engine:
     """One network with its start, ready to fill trajectories of any slice of the ensemble.
 
-    `kernel` is chosen from `method`: "direct" takes the lanes where they apply and the dependency
-    graph elsewhere. Whatever is chosen, a trajectory depends on (seed, index) only.
+    The registry of kernels chooses one for `method` and the network, unless `kernel` names it.
+    Whatever is chosen, a trajectory depends on (seed, index) only.
     """
 
     network: ReactionNetwork
@@ -43,32 +38,27 @@ class Engine:
     stop: np.ndarray = field(default_factory=lambda: np.zeros(1, np.bool_))
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
-        laws = self.network.mean_field if self.method == "ode" else self.network.propensities
+        known = facts(self.method)
+        self.exact, self.discrete = known.exact, known.discrete
         values = self.start.parameters(0, 1)
-        fixed = {name: values[name] for name in values if name not in self.start.varying}
-        self.program: Program = lower(self.network, laws, fixed, smooth_time=self.method == "ode")
-        if self.kernel is None:
-            small = len(self.program.rates) <= MOST_IN_LANES
-            direct = "lanes" if self.program.autonomous and small else "graph"
-            self.kernel = direct if self.method == "direct" else self.method
-        if self.kernel not in KERNELS:
-            raise InputError(f"kernel must be one of {', '.join(KERNELS)}, not {self.kernel!r}")
-        if self.kernel == "lanes" and not self.program.autonomous:
-            raise InputError("the lanes kernel takes no events and no time in rates")
-        if self.method != "direct":
-            self._refuse_state_events()
+        self.program: Program = lower(
+            self.network,
+            self.network.propensities if self.discrete else self.network.mean_field,
+            {name: values[name] for name in values if name not in self.start.varying},
+            smooth_time=not self.discrete,
+            smooth_methods=[name for name, each in methods().items() if not each.discrete],
+        )
+        self._algorithm = choose(self.method, self.network, self.program, self.kernel)
+        self.kernel = self._algorithm.name
         self._varying = frozenset(
             index
             for index, constant in enumerate(self.program.constants)
             if rates.names(constant) & set(self.start.varying)
         )
         largest = max((by for change in self.program.changes for by in change.values()), default=0)
-        grown = float(largest) * self.max_events >= LARGEST
-        self._may_outgrow = self.method == "direct" and (grown or bool(self.network.events))
-        self._ready: dict[bool, Callable[..., Any]] = {}
-        self._tables: tuple[Any, ...] = ()
+        grown = float(largest) * self.max_events >= MAX_COUNT
+        self._may_outgrow = self.exact and (grown or bool(self.network.events))
+        self._ready: dict[bool, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
     def prepare(self) -> None:
         """Compile, or load the compiled code, before any clock runs."""
@@ -78,8 +68,8 @@ class Engine:
         try:
             self._run(0, nowhere, constants, nothing)
         except Exception:  # whatever a damaged cache file makes numba say
-            for kernel in self._ready.values():
-                forget(kernel)
+            for run, _ in self._ready.values():
+                forget(run)
             self._ready.clear()
             self._run(0, nowhere, constants, nothing)
 
@@ -102,52 +92,27 @@ class Engine:
         self, first: int, initial: np.ndarray, constants: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         # a kernel with checks gives the same numbers, so the choice may differ between chunks
-        checked = self.kernel == "lanes" and not proved(self.program, constants)
+        checked = self._algorithm.needs_checks(self.program, constants)
         report, where = np.zeros(2, np.int64), np.zeros(1 + len(self.program.variables))
-        run = self._kernel(checked)
+        run, tables = self._compiled(checked)
         run(
             np.uint64(self.seed), first, initial, constants, self.times, out,
-            report, where, self.max_events, self.stop, *self._tables,
+            report, where, self.max_events, self.stop, *tables,
         )  # fmt: skip
         return report, where
 
-    def _kernel(self, checked: bool) -> Callable[..., Any]:
+    def _compiled(self, checked: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if checked not in self._ready:
-            self._ready[checked] = self._compile(checked)
+            job = Job(self.network, self.program, self._varying, checked)
+            code = self._algorithm.generate(job)
+            self._ready[checked] = compile_kernel(code.source), code.tables
         return self._ready[checked]
 
-    def _compile(self, checked: bool) -> Callable[..., Any]:
-        program = self.program
-        if self.kernel == "lanes":
-            width = lanes.LANES if program.vectorises else 1  # one lane is plain scalar code
-            text = lanes.source(program, self._varying, lanes=width, checked=checked)
-            return compile_kernel(text)
-        kernel = _SCALAR[self.kernel or ""]
-        text, tables = scalar.module(program, kernel.FUNCTIONS)
-        events = self.network.events
-        initially = np.array([event.initially for event in events], np.bool_)
-        rules = np.array(
-            [(event.priority, event.persistent, event.values_at_trigger) for event in events],
-            np.float64,
-        ).reshape(len(events), 3)
-        own = kernel.own_tables(self.network)
-        self._tables = (program.species, initially, rules, tables.arrays(), own)
-        return compile_kernel(text)
-
-    # --- refusals and diagnoses -------------------------------------------------------------------
-
-    def _refuse_state_events(self) -> None:
-        for event in self.network.events:
-            trigger = rates.substitute(as_expression(event.trigger), self.network.inlined_rules)
-            if rates.names(trigger) & set(self.network.variables):
-                raise InputError(
-                    f"event {event.name!r} is triggered by the state ({trigger}), which method "
-                    f"{self.method!r} would miss between its steps: use method 'direct'"
-                )
+    # --- diagnoses --------------------------------------------------------------------------------
 
     def _check_size(self, first: int, out: np.ndarray) -> None:
         counts = out[:, : self.program.species]
-        if counts.max(initial=0.0) > LARGEST:
+        if counts.max(initial=0.0) > MAX_COUNT:
             sample, _, step = np.unravel_index(int(counts.argmax()), counts.shape)
             where = np.array([self.times[step], *out[sample, :, step]])
             raise self._trouble(codes.TOO_LARGE, first + int(sample), where)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 # the one thing that all packages share: an error that a user can catch by one name
+from constraints.errors import Action as Action
 from constraints.errors import ImpossibleError as NothingSatisfiesError
+from constraints.errors import Setting as Setting
 from constraints.errors import SurrogateError
 
 

@@ -21,10 +21,12 @@ from constraints.language.parser import parse
 
 # what a description may hold; whatever else stands in it may change the process in unknown ways
 _NETWORK = {"name", "title", "reference", "species", "parameters", "reactions", "rules", "events"}
-_NETWORK |= {"population", "start", "until", "steps", "time_unit"}
+_NETWORK |= {"population", "start", "until", "steps", "points", "time_unit"}
 _REACTION = {"name", "equation", "rate", "mass_action"}
 _EVENT = {"name", "trigger", "assignments", "initially", "priority", "persistent"}
 _EVENT |= {"values_at_trigger"}
+_FACTS = ("exact", "discrete")
+_METHODS = {"direct": (True, True), "tau": (False, True), "ode": (False, False)}
 MOST_ROUNDS = 10  # of deriving bounds from each other
 _WORD = re.compile(r"[^\W\d]\w*")
 _TERM = re.compile(r"([0-9]{1,9})?\s*\*?\s*([^\W\d]\w*)")
@@ -51,11 +53,8 @@ class Process:
     laws: tuple[Mapping[str, int], ...]
     population: str | None
     start: str
-    method: str
-
-    @property
-    def discrete(self) -> bool:
-        return self.method in ("direct", "tau")
+    exact: bool  # trajectories have the law of the jump process
+    discrete: bool  # species are whole numbers >= 0
 
     @cached_property
     def conserved(self) -> tuple[Mapping[str, int], ...]:
@@ -151,6 +150,7 @@ def read(config: Any) -> Process | None:
     parameters = _mapping("parameters", network.get("parameters"))
     parameters = {**parameters, **_mapping("parameters", config.get("parameters"))}
     reactions = tuple(_reaction(each, species) for each in written)
+    exact, discrete = _method(config)
     process = Process(
         species=species,
         values={name: float(value) for name, value in parameters.items() if _is_number(value)},
@@ -161,7 +161,8 @@ def read(config: Any) -> Process | None:
         laws=tuple(laws),
         population=_text("population", network.get("population"), None),
         start=_text("start", config.get("start"), network.get("start") or "fixed"),
-        method=_text("method", config.get("method"), "direct"),
+        exact=exact,
+        discrete=discrete,
     )
     parts = [(network, _NETWORK), *((each, _REACTION) for each in written)]
     parts += [(each, _EVENT) for each in events]
@@ -201,6 +202,19 @@ def _text(what: str, value: Any, default: Any) -> Any:
     if value is not None and not isinstance(value, str):
         raise _wrong(what, value, "text")
     return value
+
+
+def _method(config: Mapping[str, Any]) -> tuple[bool, bool]:
+    """(exact, discrete): whether the simulation method is, as stated by the description.
+
+    Descriptions written before these facts were recorded state the name of the method only.
+    """
+    old = _METHODS.get(_text("method", config.get("method"), "direct"), (False, False))
+    found = [config.get(name, value) for name, value in zip(_FACTS, old, strict=True)]
+    for name, value in zip(_FACTS, found, strict=True):
+        if not isinstance(value, bool):
+            raise _wrong(name, value, "true or false")
+    return found[0], found[1]
 
 
 def _is_number(value: Any) -> bool:

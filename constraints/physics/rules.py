@@ -133,8 +133,9 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
 
     `config` is what a simulated dataset says of itself: its network, parameters, initial state,
     conservation laws and method. A conserved total is a number where it is the same for every
-    trajectory, else its own value at step 0. Of leaps ("tau") only signs and totals are stated, of
-    the mean field ("ode") only totals. Keys that are missing have the simulators' defaults.
+    trajectory, else its own value at step 0. Signs are stated for discrete methods, and what single
+    reactions do (monotone series, absorbing states) for exact ones. Missing keys have the
+    simulators' defaults.
     """
     process = read(config)
     if process is None:
@@ -152,7 +153,7 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
     for name, (_, high) in process.limits.items():
         if math.isfinite(high):
             found[f"{name} <= {number(high)}"] = bounds(name, None, high)
-    if process.method == "direct":
+    if process.exact:
         for name in process.species:
             found |= _course(process, name)
     return found

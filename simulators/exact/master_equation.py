@@ -29,7 +29,7 @@ from simulators.ensemble import check_samples, check_times
 from simulators.errors import InputError, SimulationError, UnreachableError
 from simulators.exact.conditions import Conditions, Predicate
 from simulators.exact.state_space import JUMPS, StateSpace, compiled, poisson, project
-from simulators.kernels.streams import next_bits, seed_stream, unit
+from simulators.kernels.codegen.streams import next_bits, seed_stream, unit
 from simulators.network import ReactionNetwork
 from simulators.random import check_seed, words
 from simulators.start import Initial, Start

@@ -25,7 +25,7 @@ from scipy.special import gammaln, pdtrc
 
 from simulators import rates
 from simulators.errors import SimulationError
-from simulators.kernels.build import compile_kernel
+from simulators.kernels.codegen.build import compile_kernel
 from simulators.network import ReactionNetwork
 from simulators.random import words
 

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulators.kernels.codes import BAD_RATE, TOO_MANY_EVENTS
-
-
-def own_tables(network):
-    """What `follow` needs beyond the tables that all scalar kernels share."""
-    return ()
+from simulators.kernels.codegen.codes import BAD_RATE, TOO_MANY_EVENTS
+from simulators.kernels.codegen.scalar import code
+from simulators.kernels.registry import Kernel, register
 
 
 def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own):
@@ -89,4 +86,13 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
             return TOO_MANY_EVENTS, t
 
 
-FUNCTIONS = (follow,)
+register(
+    Kernel(
+        name="graph",
+        method="direct",
+        exact=True,
+        discrete=True,
+        summary="exact events",
+        generate=lambda job: code(job, (follow,)),
+    )
+)

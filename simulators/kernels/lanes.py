@@ -10,21 +10,23 @@ the chunk nor the thread changes a result.
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulators import rates
-from simulators.kernels.codes import BAD_RATE, TOO_MANY_EVENTS
-from simulators.kernels.program import Program
+from simulators.kernels.codegen.code import Code, Job
+from simulators.kernels.codegen.codes import BAD_RATE, TOO_MANY_EVENTS
+from simulators.kernels.codegen.program import Program
+from simulators.kernels.codegen.proofs import proved
+from simulators.kernels.registry import Kernel, register
+from simulators.network import ReactionNetwork
 
 LANES = 32
+MAX_REACTIONS = 24  # beyond, vector code takes too long to compile
 PATIENCE = 4096  # passes between two looks at the event budget and the stop flag
 
 
 def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bool) -> str:
-    """Kernel source. `varying`: constants that differ between trajectories, kept per lane.
-
-    run(seed, first, initial (n, V), constants (1 or n, C), times (T,), out (n, V, T), report, where,
-    limit, stop) fills `out`; on trouble it writes a code and a trajectory to `report`, time and state
-    to `where`, and returns early.
-    """
+    """Source of `run`, see `codegen.code`. `varying`: constants that are kept per lane."""
     count, reactions = len(program.variables), len(program.rates)
     new, old, rows = 2, 2 + count, 2 + 2 * count
     place = {constant: rows + at for at, constant in enumerate(sorted(varying))}
@@ -169,3 +171,35 @@ def _checks(program: Program, new: int, total: str, flag: int) -> list[str]:
         f"f[{flag}, l] = 0.0 if good else 1.0",
         "passed |= U(0) if good | (f[1, l] == np.inf) else (U(1) << U(l))",  # idle lanes may be bad
     ]
+
+
+def _generate(job: Job) -> Code:
+    width = LANES if job.program.vectorises else 1  # one lane is plain scalar code
+    return Code(source(job.program, job.varying, lanes=width, checked=job.checked))
+
+
+def _refusal(network: ReactionNetwork, program: Program) -> str | None:
+    if not program.autonomous:
+        return "the lanes take no events and no time in rates"
+    if len(program.rates) > MAX_REACTIONS:
+        return f"the lanes take up to {MAX_REACTIONS} reactions"
+    return None
+
+
+def _needs_checks(program: Program, constants: np.ndarray) -> bool:
+    return not proved(program, constants)
+
+
+register(
+    Kernel(
+        name="lanes",
+        method="direct",
+        exact=True,
+        discrete=True,
+        summary="exact events",
+        generate=_generate,
+        refusal=_refusal,
+        needs_checks=_needs_checks,
+        preference=1,
+    )
+)

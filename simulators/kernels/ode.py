@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulators.kernels.codes import STEP_TOO_SMALL, TOO_MANY_EVENTS
+from simulators.kernels.codegen.codes import STEP_TOO_SMALL, TOO_MANY_EVENTS
+from simulators.kernels.codegen.scalar import code, state_triggered
+from simulators.kernels.registry import Kernel, register
 
 TOLERANCE = 1e-7
 
@@ -21,7 +23,7 @@ STAGES[6, :6] = [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]
 FOURTH = np.array([5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40])
 
 
-def own_tables(network):
+def own_tables():
     """nodes (7,), stages (7, 7), fifth (7,), error_weights (7,), tolerance."""
     return STAGES.sum(axis=1), STAGES, STAGES[6].copy(), STAGES[6] - FOURTH, TOLERANCE
 
@@ -95,4 +97,14 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
             return TOO_MANY_EVENTS, t
 
 
-FUNCTIONS = (follow,)
+register(
+    Kernel(
+        name="ode",
+        method="ode",
+        exact=False,
+        discrete=False,
+        summary="the mean field",
+        generate=lambda job: code(job, (follow,), own_tables()),
+        refusal=state_triggered,
+    )
+)

@@ -15,7 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from simulators import rates
-from simulators.kernels.codes import BAD_RATE, TOO_LARGE, TOO_MANY_EVENTS
+from simulators.kernels.codegen.codes import BAD_RATE, TOO_LARGE, TOO_MANY_EVENTS
+from simulators.kernels.codegen.scalar import code, state_triggered
+from simulators.kernels.registry import Kernel, register
 
 EPSILON = 0.03  # Cao, Gillespie and Petzold's choice
 TURNOVER = 0.05  # share of a species that may come or go in a leap; keeps the spread within 2 %
@@ -183,4 +185,14 @@ def choose(a, total, stream):
     return chosen
 
 
-FUNCTIONS = (fire, choose, follow)
+register(
+    Kernel(
+        name="tau",
+        method="tau",
+        exact=False,
+        discrete=True,
+        summary="leaps for large populations",
+        generate=lambda job: code(job, (fire, choose, follow), own_tables(job.network)),
+        refusal=state_triggered,
+    )
+)

@@ -9,8 +9,8 @@ import pytest
 
 from simulators import ReactionNetwork, models, rates
 from simulators.errors import InputError
-from simulators.kernels.program import lower
-from simulators.kernels.proofs import proved
+from simulators.kernels.codegen.program import lower
+from simulators.kernels.codegen.proofs import proved
 
 LAWS = {
     "esirs": ["S + I + R"],

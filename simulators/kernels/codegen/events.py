@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulators.kernels.codes import BAD_ASSIGNMENT, EVENT_LOOP, MOST_AT_ONCE
+from simulators.kernels.codegen.codes import BAD_ASSIGNMENT, EVENT_LOOP, MOST_AT_ONCE
 
 
 def collect(t, w, events):

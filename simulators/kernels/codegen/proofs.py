@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulators.kernels.program import Program
+from simulators.kernels.codegen.program import Program
 from simulators.rates import Apply, Expression, Name, Number
 
 UNKNOWN, NON_NEGATIVE, POSITIVE = 0, 1, 2

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulators import InputError, Reaction, ReactionNetwork, models, rates
-from simulators.kernels.program import Program, lower
-from simulators.kernels.proofs import proved
+from simulators.kernels.codegen.program import Program, lower
+from simulators.kernels.codegen.proofs import proved
 
 AFTER_3 = float(np.nextafter(3.0, np.inf))
 

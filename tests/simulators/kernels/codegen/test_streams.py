@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from simulators.kernels.streams import exponential, next_bits, poisson, seed_stream, unit
+from simulators.kernels.codegen.streams import exponential, next_bits, poisson, seed_stream, unit
 from simulators.random import words
 
 MASK = (1 << 64) - 1

@@ -21,13 +21,13 @@ from typing import Any
 
 import numba
 
-from simulators.kernels import codes, streams
+from simulators.kernels.codegen import codes, streams
 
 HEADER = """\
 import numpy as np
 from numba import njit
-from simulators.kernels.codes import *
-from simulators.kernels.streams import *
+from simulators.kernels.codegen.codes import *
+from simulators.kernels.codegen.streams import *
 """
 
 

@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 
 from simulators import rates
-from simulators.kernels import driver, events
-from simulators.kernels.program import Program
+from simulators.kernels.codegen import driver, events
+from simulators.kernels.codegen.code import Code, Job
+from simulators.kernels.codegen.program import Program
+from simulators.network import ReactionNetwork
 from simulators.rates import Apply, Expression, Name
+from simulators.reactions import as_expression
 
 # helpers are only called from compiled code: without Python wrappers they compile sooner
 DECORATOR = (
@@ -69,6 +72,33 @@ def module(program: Program, functions: Sequence[Callable[..., Any]]) -> tuple[s
         leaves[j, : len(names)] = [place[name] for name in names]
     kinds = np.array([templates.index(shape) for shape, _ in shapes], np.int64)
     return "\n\n".join(parts), _tables(program, kinds, leaves)
+
+
+def code(job: Job, functions: Sequence[Callable[..., Any]], own: tuple[Any, ...] = ()) -> Code:
+    """The code of a kernel: `functions` are its `follow` and what that calls, see `driver`.
+
+    `own`: arrays and numbers that only this kernel needs, handed to `follow`.
+    """
+    source, tables = module(job.program, functions)
+    events = job.network.events
+    initially = np.array([event.initially for event in events], np.bool_)
+    rules = np.array(
+        [(event.priority, event.persistent, event.values_at_trigger) for event in events],
+        np.float64,
+    ).reshape(len(events), 3)
+    return Code(source, (job.program.species, initially, rules, tables.arrays(), own))
+
+
+def state_triggered(network: ReactionNetwork, program: Program) -> str | None:
+    """Why a kernel that does not visit every state cannot take the network; None if it can."""
+    for event in network.events:
+        trigger = rates.substitute(as_expression(event.trigger), network.inlined_rules)
+        if rates.names(trigger) & set(network.variables):
+            return (
+                f"event {event.name!r} is triggered by the state ({trigger}), which it would miss "
+                "between its steps"
+            )
+    return None
 
 
 def _places(program: Program) -> dict[str, int]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from simulators import rates
-from simulators.errors import InputError
+from simulators.errors import InputError, Setting
 from simulators.network import ReactionNetwork
 from simulators.rates import Apply, Expression, Name, Number, apply
 from simulators.reactions import as_expression
@@ -151,11 +151,13 @@ def lower(
     fixed: Mapping[str, float],
     *,
     smooth_time: bool = False,
+    smooth_methods: Sequence[str] = (),
 ) -> Program:
     """Program for these rate laws; `fixed` are the parameters with one value for all trajectories.
 
     `smooth_time` lets rates contain time anywhere (the ODE); otherwise only in comparisons, between
-    whose switching times the rates are constant and the exact methods stay exact.
+    whose switching times the rates are constant and the exact methods stay exact. `smooth_methods`:
+    the methods to recommend where time occurs elsewhere.
     """
     moving = frozenset((*network.variables, "time"))
     known = {name: value for name, value in fixed.items() if name not in network.variables}
@@ -164,7 +166,15 @@ def lower(
 
     def prepare(expression: Expression, where: str, *, smooth: bool = False) -> Expression:
         inlined = rates.substitute(expression, network.inlined_rules)
-        return hoist(_switch(inlined, where, stops, smooth))
+        try:
+            return hoist(_switch(inlined, stops, smooth))
+        except _SmoothTime as found:
+            raise InputError(
+                f"{where} changes continuously with time ({found}); the method takes time only in "
+                "comparisons, as in piecewise(a, time < 10, b)",
+                value=str(found),
+                remedy=("use ", Setting("method", smooth_methods[0])) if smooth_methods else (),
+            ) from None
 
     lowered = tuple(
         prepare(law, f"rate of reaction {reaction.name!r}", smooth=smooth_time)
@@ -200,9 +210,11 @@ def lower(
 # --- time in rates and triggers -------------------------------------------------------------------
 
 
-def _switch(
-    expression: Expression, where: str, stops: list[Expression], smooth: bool
-) -> Expression:
+class _SmoothTime(Exception):
+    """An expression in which time occurs outside comparisons."""
+
+
+def _switch(expression: Expression, stops: list[Expression], smooth: bool) -> Expression:
     """Comparisons with time become `time >= stop` or `time < stop`; the stops are collected."""
     if "time" not in rates.names(expression):
         return expression
@@ -220,14 +232,11 @@ def _switch(
                     stops.append(stop)
                 return apply(">=" if rising else "<", Name("time"), stop)
         else:
-            parts = (_switch(part, where, stops, smooth) for part in expression.arguments)
+            parts = (_switch(part, stops, smooth) for part in expression.arguments)
             return apply(expression.operator, *parts)
     if smooth:
         return expression
-    raise InputError(
-        f"{where} changes continuously with time ({expression}): methods 'direct' and 'tau' take "
-        "time only in comparisons, as in piecewise(a, time < 10, b); method 'ode' takes the rest"
-    )
+    raise _SmoothTime(expression)
 
 
 def _linear(expression: Expression) -> tuple[float, Expression] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulators.kernels import build
+from simulators.kernels.codegen import build
 
 SOURCE = """
 @njit(cache=True)
@@ -17,7 +17,7 @@ def run(x):
 """
 
 PROGRAM = """
-from simulators.kernels.build import compile_kernel
+from simulators.kernels.codegen.build import compile_kernel
 run = compile_kernel({source!r})
 assert run(1.0) == 2.0
 print(sum(run.stats.cache_hits.values()), sum(run.stats.cache_misses.values()))
