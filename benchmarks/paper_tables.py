@@ -24,8 +24,9 @@ from report import Section, Target
 from cli.files import open_dataset
 from constraints import parse
 from surrogate import fitting
+from surrogate.diffusion.presets import PRESETS
+from surrogate.diffusion.split import split
 from surrogate.evaluation.evaluate import evaluate
-from surrogate.evaluation.held_out import set_apart
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate
@@ -123,14 +124,14 @@ def subject(case: Case, bench: Bench) -> Subject:
     data = understand(table).data
     given = bench.options.model
     model, minutes = bench.once(case.file, lambda: _trained(data, given, bench))
-    apart = set_apart(data, int(model.about["seed"]))
-    return Subject(table, table.iloc[apart.judges], model, minutes)
+    apart = split(data.sizes["sample"], int(model.about["seed"]))
+    return Subject(table, table.iloc[apart.held_out], model, minutes)
 
 
 def _trained(data: xr.Dataset, given: Path | None, bench: Bench) -> tuple[Surrogate, float | None]:
     if given is not None:
         return Surrogate.load(given), None
-    run = fitting.Run(data, 0, fitting.PRESETS["default"])
+    run = fitting.Run(data, 0, PRESETS["default"])
     cost, tell = Cost(1, 0), bench.told("training", run.preset.settings.steps)
     with measured(cost):
         run.train(lambda trainer: tell(1))

@@ -26,7 +26,7 @@ from surrogate.guidance.gradient import guided
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 
 MEANS, DEVIATIONS = np.array([-3.0, 4.0]), np.array([0.5, 1.0])

@@ -31,7 +31,7 @@ import xarray as xr
 from constraints import Formula, bridge, compiled, parse
 from simulators import MasterEquation, models, simulate
 from surrogate.guidance.sampler import sample
-from surrogate.kinds.contents import layout_of, tensors_of
+from surrogate.kinds.signals import layout_of, tensors_of
 from surrogate.model import Surrogate, pretrained
 
 RESULTS = Path(__file__).parent / "results" / "sampler.md"

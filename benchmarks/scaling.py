@@ -28,7 +28,7 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.twisted import twisted
 from surrogate.guidance.twisted_batches import levels
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.model import Surrogate
 from surrogate.random import stream
 

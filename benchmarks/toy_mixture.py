@@ -18,7 +18,7 @@ from surrogate.diffusion.losses import LogNormal, Loss
 from surrogate.diffusion.schedule import karras
 from surrogate.diffusion.training import Settings, Trainer
 from surrogate.evaluation.distances import histogram_distance
-from surrogate.networks import ResidualMLP
+from surrogate.networks.residual_mlp import ResidualMLP
 from surrogate.random import stream
 from surrogate.sampling import dpm_solver
 

@@ -70,14 +70,14 @@ def command(
     source = _opened(data, image, say)
     target = _target(out, force, source)
 
-    from surrogate.kinds import contents, labels
+    from surrogate.kinds import labels, signals
 
-    layout = contents.layout_of(source)
+    layout = signals.layout_of(source)
     layout = pictures.read_scenery(named, layout).extended(layout)
     rules = options.formulas(where, bridge, layout)
     rules |= _consistency(source, data) if consistency else {}
     tolerances = _possible(rules, layout, end)
-    samples = contents.samples_of(source)
+    samples = signals.samples_of(source)
     with console.bar(say, "judging", samples) as advance:
         found = labels.explanation_of(source, rules, end, layout=layout, progress=advance)
     if target is not None:
@@ -161,7 +161,7 @@ def _write(labelled: xr.Dataset | pd.DataFrame, target: Path) -> None:
 
 def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:
     from constraints.physics.rules import from_network
-    from surrogate.kinds.contents import described
+    from surrogate.kinds.signals import described
 
     about = described(source)
     found = from_network(about)

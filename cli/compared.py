@@ -12,7 +12,7 @@ from cli import files, options, pictures, shapes, tables
 from simulators.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from surrogate.kinds.contents import Data
+    from surrogate.kinds.signals import Data
 
 FEWEST = 10  # samples that others can be compared with
 OF_ROWS = ("--columns", "--missing")  # options that do not say that there are runs
@@ -52,8 +52,8 @@ def meeting(path: str, reference: Data, where: tuple[str, ...], say: Callable[[s
         return reference
     import pandas as pd
 
-    from surrogate.kinds.contents import layout_of, samples_of
     from surrogate.kinds.labels import label
+    from surrogate.kinds.signals import layout_of, samples_of
 
     rules = options.formulas(where, (), layout_of(reference))
     judged = label(reference, rules)

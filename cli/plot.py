@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from surrogate.kinds.contents import Data
+    from surrogate.kinds.signals import Data
 
 FORMATS = (".png", ".svg", ".pdf")
 MOST_PANELS = 24

@@ -89,8 +89,8 @@ def command(
     from constraints import compiled, conjunction
     from constraints.prove.contradictions import refuse_impossible
     from simulators import simulate
-    from surrogate.kinds.contents import layout_of
     from surrogate.kinds.labels import label
+    from surrogate.kinds.signals import layout_of
 
     example = simulate(network, samples=100, seed=seed, **given)
     layout = layout_of(example)
@@ -174,7 +174,7 @@ def _kept(
     import xarray as xr
 
     from simulators import simulate
-    from surrogate.kinds.contents import tensors_of
+    from surrogate.kinds.signals import tensors_of
 
     parts: list[xr.Dataset] = []
     drawn = kept = 0

@@ -119,10 +119,11 @@ def command(
 
     from surrogate import fitting
     from surrogate.diffusion.checkpoints import Checkpoints
+    from surrogate.diffusion.presets import preset_named
     from surrogate.io import model_folder as store
 
     options.compute_on(device, threads)
-    chosen = fitting.preset(preset_name, iterations)
+    chosen = preset_named(preset_name, iterations)
     checkpoints = Checkpoints(folder, _words())
     run = fitting.Run(
         source,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 from constraints.errors import SurrogateError as SurrogateError
+from constraints.errors import nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ModelError(SurrogateError, ValueError):
@@ -32,3 +39,26 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = 2**63 - 1) -
         ends = f"{least} to 2^63 - 1" if most == 2**63 - 1 else f"{least} to {most:,}"
         raise ModelError(f"{what} must be a whole number from {ends}, not {value!r}")
     return number
+
+
+def unknown_keyword(name: str, known: Iterable[str], of: str) -> ModelError:
+    """The refusal of a keyword that does not exist, with the nearest one that does."""
+    legal = list(known)
+    near = nearest(name, legal)
+    remedy = f"did you mean {near!r}?" if near else ""
+    allowed = [] if near else legal
+    return ModelError(f"{of} has no setting {name!r}", value=name, allowed=allowed, remedy=remedy)
+
+
+def suggesting(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, whose unknown keywords are refused with the nearest known one."""
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            if name not in known:
+                raise unknown_keyword(name, known, function.__name__)
+        return function(*args, **kwargs)
+
+    return checked

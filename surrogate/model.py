@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from torch import Tensor, nn
+from torch import Tensor
 
 from constraints import Formula
 from surrogate.diffusion.covariance import Covariance
@@ -28,8 +28,7 @@ from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
-from surrogate.kinds.codecs import KINDS, Codec, ImageCodec, TableCodec
-from surrogate.networks import ResidualMLP, TemporalMLP, UNet
+from surrogate.kinds.codec import Codec
 from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import card, curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
@@ -43,7 +42,6 @@ SOLVERS = {
 }
 MOST_STEPS = 100_000
 STEPS = {"predictor-corrector": 1000}  # others: 40
-NAMED = ("pictures", "regions", "classifiers", "functions")  # what formulas of images may name
 LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
 LARGEST = 10**9  # numbers in all samples of a draw
 TOGETHER = 5_000  # samples drawn at a time, or fewer if they are long
@@ -69,7 +67,7 @@ class Surrogate:
         network = {"width": width, "depth": depth}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(stream(seed, Training.INITIAL_WEIGHTS).initial_seed()))
-            made = Preconditioned(network_for(codec, width, depth))
+            made = Preconditioned(kind_named(codec.kind).network(codec, width, depth))
         return cls(codec, made, Covariance.white(math.prod(codec.shape)), network)
 
     @property
@@ -156,18 +154,13 @@ class Surrogate:
         With `where` they are those of a scenario, labelled; settings are then those of
         `surrogate.guidance.sampler.Settings`, and `attrs` carry how it went.
         """
-        made = self.dataset(samples, seed, where, **settings)
-        if isinstance(self.codec, TableCodec):
-            from surrogate.kinds.tables.schema import to_frame
-
-            return to_frame(made)
-        return made
+        return self.kind.to_python(self.dataset(samples, seed, where, **settings))
 
     def dataset(
         self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
     ) -> xr.Dataset:
         """The same as an xarray.Dataset, rows too."""
-        more = {name: settings.pop(name) for name in NAMED if name in settings}
+        more = {name: settings.pop(name) for name in self.kind.formula_names if name in settings}
         if more:
             return self.knowing(**more).dataset(samples, seed, where, **settings)
         if where is not None:
@@ -181,20 +174,15 @@ class Surrogate:
             surrogate_model=self.digest,
         )
 
-    def knowing(self, **named: Mapping[str, Any]) -> Surrogate:
+    def knowing(self, **named: Mapping[str, Any]) -> Self:
         """The same model, for formulas that name more: see `ImageCodec.knowing`."""
-        if not isinstance(self.codec, ImageCodec):
-            raise ModelError(
-                f"{', '.join(named)}: only formulas about images name such; this is a model of "
-                f"{self.codec.learned}"
-            )
         return replace(self, codec=self.codec.knowing(**named))
 
     def log_likelihood(
         self, data: xr.Dataset | pd.DataFrame, seed: int = 0, levels: int = 60
     ) -> np.ndarray:
         """log p of each sample, per the probability-flow ODE, in normalised units: (N,)."""
-        data = self.codec.read(data) if isinstance(data, pd.DataFrame) else data
+        data = self.codec.read(data)
         self.codec.matches(data)
         levels = whole_number(levels, "levels", least=10, most=MOST_STEPS)
         seed = whole_number(seed, "seed")
@@ -232,38 +220,25 @@ class Surrogate:
         """The model in a folder; ModelError says what is wrong with it."""
         place = Path(folder)
         config = store.read_config(place)
-        kind = config.get("kind")
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise ModelError(
-                f"{place} holds a model of {kind!r}, which is none of {', '.join(KINDS)}"
-            )
+        try:
+            kind = kind_named(config.get("kind"))
+        except ModelError as problem:
+            raise ModelError(f"{place} cannot be used: {problem}") from None
         digest = str(config.get("weights"))
         tensors = tensor_files.read_tensors(place / WEIGHTS, digest)
         try:
-            codec = KINDS[kind].from_config(config["codec"])
+            codec = kind.codec_from_config(config["codec"])
             spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in SPREAD))
             if spread.size != math.prod(codec.shape):
                 raise ModelError(f"{place / WEIGHTS} does not fit its description")
             weights = {name.removeprefix("network."): value for name, value in tensors.items()}
             network = dict(config["network"])
-            denoiser = _denoiser(codec, network, weights)
+            denoiser = _denoiser(kind, codec, network, weights)
             made = cls(codec, denoiser, spread, network, dict(config["about"]), digest)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
             what = "cannot be used" if isinstance(problem, ModelError) else "is damaged"
             raise ModelError(f"{place} {what}: {problem}") from None
-        return _with_classifier(made, place) if isinstance(codec, ImageCodec) else made
-
-
-def _with_classifier(model: Surrogate, place: Path) -> Surrogate:
-    """A model of images that knows the classifier in its folder, if there is one."""
-    from surrogate.kinds.images.classifier import classifier_of  # which is about models itself
-
-    found = classifier_of(place)
-    if found is None:
-        return model
-    if found.size != model.shape:
-        raise ModelError(f"the classifier in {place} is of images of another size")
-    return model.knowing(classifiers={"class": found.as_atom()})
+        return kind.loaded(made, place)
 
 
 def narrowest(value: Tensor) -> Tensor:
@@ -274,22 +249,12 @@ def narrowest(value: Tensor) -> Tensor:
     return value
 
 
-def network_for(codec: Codec, width: int | None, depth: int) -> nn.Module:
-    """A network for samples of the codec's shape; `width` None is chosen to fit them."""
-    if isinstance(codec, TableCodec):
-        return ResidualMLP(*codec.shape, width, depth)
-    if isinstance(codec, ImageCodec):
-        return UNet(*codec.shape, width, depth)
-    channels, steps = codec.shape
-    return TemporalMLP(channels, steps, width, depth)
-
-
 def _denoiser(
-    codec: Codec, network: Mapping[str, Any], weights: Mapping[str, Tensor]
+    kind: Kind, codec: Codec, network: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Preconditioned:
     """A network of this description with these weights, if they fit it."""
     width, depth = network["width"], network["depth"]
-    made = tensor_files.restored(lambda: network_for(codec, width, depth), depth, weights)
+    made = tensor_files.restored(lambda: kind.network(codec, width, depth), depth, weights)
     return Preconditioned(made.requires_grad_()).eval()
 
 

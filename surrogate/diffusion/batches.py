@@ -10,25 +10,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate.kinds.codecs import Codec
 from surrogate.random import Training, stream
 
-BLOCK = 32_768  # samples kept in memory, or fewer if they are long
-NUMBERS = 8_000_000  # in a block of long samples
-FEWEST = 2_048  # samples in a block, however long
-PIECES = 16  # that a block is made of
+BLOCK_SAMPLES = 32_768  # kept in memory, or fewer if they are long
+BLOCK_NUMBERS = 8_000_000  # in a block of long samples
+MIN_BLOCK_SAMPLES = 2_048  # however long they are
+PIECES_PER_BLOCK = 16
 Load = Callable[[int], Tensor]
 
 
-def block_size(codec: Codec) -> int:
+class Encoder(Protocol):
+    """What turns samples into tensors: a codec."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one encoded sample."""
+
+    def encode(
+        self, data: xr.Dataset, samples: slice | np.ndarray, generator: torch.Generator
+    ) -> Tensor:
+        """Some samples as a normalised tensor (B, *shape)."""
+
+
+def block_size(codec: Encoder) -> int:
     """Samples in a block."""
-    return max(FEWEST, min(BLOCK, NUMBERS // max(1, math.prod(codec.shape))))
+    return max(
+        MIN_BLOCK_SAMPLES, min(BLOCK_SAMPLES, BLOCK_NUMBERS // max(1, math.prod(codec.shape)))
+    )
 
 
 class Blocks:
@@ -57,11 +72,11 @@ class Blocks:
         return block[again]  # fewer samples than the batches need
 
 
-def from_dataset(codec: Codec, data: xr.Dataset, held_out: np.ndarray, seed: int) -> Blocks:
+def from_dataset(codec: Encoder, data: xr.Dataset, held_out: np.ndarray, seed: int) -> Blocks:
     """Every sample but those held out, in blocks of equal size, epoch after epoch."""
     count = data.sizes["sample"]
     blocks = -(-count // block_size(codec))
-    pieces = blocks * PIECES if blocks > 1 else 1
+    pieces = blocks * PIECES_PER_BLOCK if blocks > 1 else 1
     edges = np.linspace(0, count, pieces + 1).astype(np.int64).tolist()
     kept = torch.ones(count, dtype=torch.bool)
     kept[torch.from_numpy(held_out)] = False
@@ -70,7 +85,7 @@ def from_dataset(codec: Codec, data: xr.Dataset, held_out: np.ndarray, seed: int
         epoch, place = divmod(j, blocks)
         order = torch.randperm(pieces, generator=stream(seed, Training.BLOCK_ORDER, epoch)).tolist()
         noise, parts = stream(seed, Training.DEQUANTISATION, j), []
-        for piece in sorted(order[place * PIECES : (place + 1) * PIECES]):
+        for piece in sorted(order[place * PIECES_PER_BLOCK : (place + 1) * PIECES_PER_BLOCK]):
             # whole, then without what is held out: a file reads scattered samples one by one
             rows = slice(edges[piece], edges[piece + 1])
             parts.append(codec.encode(data, rows, noise)[kept[rows]])
@@ -79,7 +94,7 @@ def from_dataset(codec: Codec, data: xr.Dataset, held_out: np.ndarray, seed: int
     return Blocks(load, max(1, (count - len(held_out)) // blocks), seed)
 
 
-def from_simulator(codec: Codec, simulate: Callable[[int, int], xr.Dataset], seed: int) -> Blocks:
+def from_simulator(codec: Encoder, simulate: Callable[[int, int], xr.Dataset], seed: int) -> Blocks:
     """Fresh trajectories in every block: `simulate(first, samples)` makes those it is asked for."""
     size = block_size(codec)
 

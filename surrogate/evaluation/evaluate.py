@@ -28,10 +28,10 @@ from surrogate.evaluation.result import Evaluation as Evaluation
 from surrogate.evaluation.result import Histograms as Histograms
 from surrogate.evaluation.result import Measured as Measured
 from surrogate.evaluation.result import histograms, measured
-from surrogate.kinds.contents import Data, described, samples_of
 from surrogate.kinds.images.compare import compare_images
 from surrogate.kinds.images.values import is_images
 from surrogate.kinds.label_names import LABELS
+from surrogate.kinds.signals import Data, described, samples_of
 from surrogate.kinds.tables.align import is_table
 from surrogate.kinds.tables.compare import compare
 from surrogate.kinds.trajectories.align import Side, alike, columns, values

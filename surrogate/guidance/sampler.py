@@ -28,9 +28,9 @@ from surrogate.guidance.rejection import Kept, reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import COMMON, OWN, Settings
 from surrogate.guidance.twisted_batches import particles_for
-from surrogate.kinds.codecs import ImageCodec
-from surrogate.kinds.contents import described
+from surrogate.kinds.images.codec import ImageCodec
 from surrogate.kinds.labels import label
+from surrogate.kinds.signals import described
 from surrogate.model import Surrogate
 from surrogate.random import Sampling, stream
 

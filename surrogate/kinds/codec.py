@@ -8,12 +8,11 @@ to data units); `finish` makes data: counts rounded, words chosen.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
@@ -22,15 +21,15 @@ from constraints import Layout
 from constraints.compile.followers import Follower
 from constraints.gaussian.latent import Warp
 from surrogate.errors import ModelError
-from surrogate.kinds.variables import Samples
 
 NONE: Mapping[str, Any] = MappingProxyType({})
+Samples = slice | Sequence[int] | np.ndarray
 
 
 class Codec(ABC):
     """How samples of one dataset become tensors and back."""
 
-    kind: ClassVar[str]  # of the models that are made with it
+    kind: ClassVar[str]  # the stored name of its `Kind`
     noun: ClassVar[str]  # what samples are called
 
     @property
@@ -86,11 +85,17 @@ class Codec(ABC):
     def to_config(self) -> dict[str, Any]:
         """All of it as JSON has it."""
 
-    def read(self, frame: pd.DataFrame) -> xr.Dataset:
-        """A DataFrame as a dataset that can be encoded."""
+    def read(self, data: Any) -> xr.Dataset:
+        """What a user holds as a dataset that can be encoded."""
+        if isinstance(data, xr.Dataset):
+            return data
+        raise ModelError(f"{self.noun} are an xarray.Dataset here, not {type(data).__name__}")
+
+    def knowing(self, **named: Mapping[str, Any]) -> Self:
+        """The same, for formulas that name more, such as pictures or classifiers."""
         raise ModelError(
-            "a DataFrame of trajectories becomes a dataset with "
-            "surrogate.kinds.trajectories.from_table.trajectories_from_table"
+            f"{', '.join(named)}: only formulas about images name such; this is a model of "
+            f"{self.learned}"
         )
 
     def signals_of(self, x: Tensor) -> dict[str, Tensor]:

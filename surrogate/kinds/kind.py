@@ -9,14 +9,42 @@ the object and never looks at the data itself, so that a new kind is one class a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
+from surrogate import diffusion
 from surrogate.errors import ModelError
+from surrogate.kinds.label_names import LABEL_MEANINGS
+
+if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do not need
+    from torch import Tensor, nn
+
+    from constraints import Layout
+    from surrogate.diffusion.covariance import Covariance
+    from surrogate.diffusion.presets import Preset
+    from surrogate.kinds.codec import Codec
 
 Data = xr.Dataset | pd.DataFrame
+D = TypeVar("D", xr.Dataset, pd.DataFrame, xr.Dataset | pd.DataFrame)
+
+
+class Knowing(Protocol):
+    """A model whose formulas may name more than its variables: `surrogate.model.Surrogate`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a normalised sample."""
+
+    def knowing(self, **named: Mapping[str, Any]) -> Self:
+        """The same model, for formulas that name more."""
+
+
+M = TypeVar("M", bound=Knowing)
 
 
 class Kind(ABC):
@@ -45,18 +73,90 @@ class Kind(ABC):
         """So many of them, in words: "1 trajectory", "5,000 trajectories"."""
         return f"{samples:,} {self.singular if samples == 1 else self.name}"
 
-    # --- learning and sampling --------------------------------------------------------------------
+    # --- learning ---------------------------------------------------------------------------------
+
+    half_precision: ClassVar[bool] = False  # whether weights are kept as float16
+    validation_samples: ClassVar[int] = 4096  # held-out ones that the loss is measured with
+    detects_copies: ClassVar[bool] = False  # whether `compare` takes the training data, `train=`
+
+    @abstractmethod
+    def fit_codec(
+        self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
+    ) -> Codec:
+        """The codec of a dataset whose samples `learned` (their numbers) are learned from."""
+
+    @abstractmethod
+    def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
+        """The codec that `Codec.to_config` described; ModelError says what is wrong."""
+
+    @abstractmethod
+    def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
+        """A network (B, *shape), (B,) -> (B, *shape); `width` None is chosen to fit the shape."""
+
+    def tuned(self, preset: Preset) -> Preset:
+        """The preset as samples of this kind need it."""
+        return preset
+
+    def loss_weights(self, codec: Codec, held_out: Tensor, noise: Tensor) -> Tensor | None:
+        """Weights (*shape) of the coordinates in the loss, of mean one; None for equal ones."""
+        return None
+
+    def covariance(self, block: Tensor) -> Covariance:
+        """The covariance of encoded samples (N, *shape)."""
+        return diffusion.covariance.Covariance.of(block)
+
+    def overlap(self, data: xr.Dataset) -> int:
+        """How many neighbours on either side a sample shares values with; 0: independent ones."""
+        return 0
+
+    def loaded(self, model: M, folder: Path) -> M:
+        """A model that was read from a folder, with what else of this kind lies in it."""
+        return model
+
+    # --- formulas and sampling --------------------------------------------------------------------
 
     default_samples: ClassVar[int] = 10_000  # that `surrogate sample` draws
     preferred_method: ClassVar[str] = "auto"  # of guidance, where the user chooses none
     pilot_samples: ClassVar[int] = 2_000  # unconditional ones that estimate a probability
     bridges: ClassVar[bool] = False  # whether `bridge("S0=95,S25=30")` can be asked of samples
+    formula_names: ClassVar[tuple[str, ...]] = ()  # keywords of `Codec.knowing`
+
+    @abstractmethod
+    def layout(self, data: Any, instances: int | None = None) -> Layout:
+        """The signals, grid and parameters that formulas about data may use."""
+
+    @abstractmethod
+    def tensors(
+        self, data: Any, layout: Layout, samples: slice, names: set[str] | None = None
+    ) -> dict[str, Tensor]:
+        """The signals (of `names` only) of some samples; DataError where a value is missing."""
+
+    def labelled(
+        self, data: D, rules: Sequence[str], verdicts: np.ndarray, margins: np.ndarray
+    ) -> D:
+        """A copy of the data with verdicts and margins (N, R) of the rules."""
+        return with_label_variables(data, rules, verdicts, margins)
 
     # --- comparing --------------------------------------------------------------------------------
 
     # --- plotting and reporting -------------------------------------------------------------------
 
     # --- files ------------------------------------------------------------------------------------
+
+
+def with_label_variables(
+    data: D, rules: Sequence[str], verdicts: np.ndarray, margins: np.ndarray
+) -> D:
+    """A dataset with the variables of LABEL_MEANINGS; rules have a dimension of their own."""
+    if not isinstance(data, xr.Dataset):
+        raise ModelError(f"labels are variables of an xarray.Dataset, not {type(data).__name__}")
+    values = (verdicts.all(1), margins.min(1), verdicts, margins)
+    made = {
+        name: (("sample", "rule")[: value.ndim], value, {"long_name": meaning})
+        for (name, meaning), value in zip(LABEL_MEANINGS.items(), values, strict=True)
+    }
+    free = data.drop_vars([*LABEL_MEANINGS, "rule"], errors="ignore")
+    return free.assign(made).assign_coords(rule=("rule", np.array(rules, dtype=object)))
 
 
 _KINDS: list[Kind] = []
@@ -97,7 +197,7 @@ def kind_of(data: object) -> Kind:
     )
 
 
-def kind_named(stored: str) -> Kind:
+def kind_named(stored: object) -> Kind:
     """The kind that model folders call by this name."""
     for kind in _KINDS:
         if kind.stored == stored:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-LABELS = ("satisfied", "robustness", "rule_satisfied", "rule_robustness", "log_weight", "origin")
+LABEL_MEANINGS = {  # of what `label` adds
+    "satisfied": "whether the sample satisfies all rules",
+    "robustness": "margin by which the sample satisfies all rules",
+    "rule_satisfied": "whether the sample satisfies the rule",
+    "rule_robustness": "margin by which the sample satisfies the rule",
+}
+LABELS = (*LABEL_MEANINGS, "log_weight", "origin")
 ABSENT = "(missing)"  # the category of a missing word
 RULE_PREFIX = "satisfied: "  # begins the column of a single rule in a table
 

@@ -17,7 +17,6 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import (
-    DataError,
     Formula,
     FormulaError,
     Layout,
@@ -26,20 +25,17 @@ from constraints import (
     conjunction,
 )
 from constraints.explanation import Explainer, Explanation, chunk_size
-from surrogate.kinds.contents import (
-    Data,
+from surrogate.kinds.kind import Data, kind_of
+from surrogate.kinds.signals import (
     layout_of,
     samples_of,
     slices,
     tensors_of,
 )
-from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 
 Rules = Mapping[str, Formula] | Sequence[Formula]
 Progress = Callable[[int], None]
 D = TypeVar("D", xr.Dataset, pd.DataFrame, xr.Dataset | pd.DataFrame)
-
-OURS = LABELS[:4]  # what `label` writes
 
 
 def _batches(
@@ -109,42 +105,8 @@ def label(
             for r, program in enumerate(programs):
                 verdicts[rows, r] = program.verdict(tensors).numpy()
                 margins[rows, r] = program.robustness(tensors).numpy()
-    if isinstance(data, pd.DataFrame):
-        return _labelled_table(data, list(rules), verdicts, margins)
-    about = {"surrogate_constraint": str(conjunction(*rules.values()))}
-    about |= {} if end is None else {"surrogate_end": end}
-    return _labelled(data, list(rules), verdicts, margins).assign_attrs(about)
-
-
-def _labelled(
-    data: xr.Dataset, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
-) -> xr.Dataset:
-    means = {
-        "satisfied": "whether the sample satisfies all rules",
-        "robustness": "margin by which the sample satisfies all rules",
-        "rule_satisfied": "whether the sample satisfies the rule",
-        "rule_robustness": "margin by which the sample satisfies the rule",
-    }
-    values = (verdicts.all(1), margins.min(1), verdicts, margins)
-    made = {
-        name: (("sample", "rule")[: value.ndim], value, {"long_name": means[name]})
-        for name, value in zip(OURS, values, strict=True)
-    }
-    free = data.drop_vars([*OURS, "rule"], errors="ignore")
-    return free.assign(made).assign_coords(rule=("rule", np.array(rules, dtype=object)))
-
-
-def _labelled_table(
-    data: pd.DataFrame, rules: list[str], verdicts: np.ndarray, margins: np.ndarray
-) -> pd.DataFrame:
-    old = label_columns(data)
-    own = [name for name in OURS[:2] if name in data.columns and name not in old]
-    if own:
-        raise DataError(f"the table has a column {own[0]!r} of its own; rename it to keep it")
-    kept = data[[name for name in data.columns if name not in old]].copy()
-    kept["satisfied"] = np.asarray(verdicts.all(1))
-    kept["robustness"] = np.asarray(margins.min(1))
-    if len(rules) > 1:
-        for r, rule in enumerate(rules):
-            kept[RULE_PREFIX + rule] = verdicts[:, r]
-    return kept
+    made = kind_of(data).labelled(data, list(rules), verdicts, margins)
+    if isinstance(made, xr.Dataset):
+        made.attrs["surrogate_constraint"] = str(conjunction(*rules.values()))
+        made.attrs |= {} if end is None else {"surrogate_end": end}
+    return made

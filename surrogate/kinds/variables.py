@@ -9,7 +9,7 @@ transform, is refused with its place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,11 @@ from torch import Tensor
 
 from constraints import DataError, FormulaError, Layout, Signal
 from surrogate.errors import ModelError
-from surrogate.kinds.contents import layout_of
+from surrogate.kinds.codec import Samples
 from surrogate.kinds.label_names import LABELS
+from surrogate.kinds.signals import layout_of
 from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised
 
-Samples = slice | Sequence[int] | np.ndarray
 KINDS = ("real", "integer", "boolean", "words")
 NUMBERS = ("real", "integer")
 MOST_WORDS = 64  # categories of one variable: each is a channel

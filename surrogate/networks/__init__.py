@@ -1,5 +1,15 @@
-"""Networks: functions of a noisy sample and its noise level, of the sample's shape."""
+"""Networks: functions of a noisy sample and its noise level, of the sample's shape.
 
-from surrogate.networks.residual_mlp import ResidualMLP as ResidualMLP
-from surrogate.networks.temporal_mlp import TemporalMLP as TemporalMLP
-from surrogate.networks.unet import UNet as UNet
+Submodules load when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from surrogate.lazy import submodules
+
+if TYPE_CHECKING:
+    from surrogate.networks import residual_mlp as residual_mlp
+    from surrogate.networks import temporal_mlp as temporal_mlp
+    from surrogate.networks import unet as unet
+
+__getattr__ = submodules(__name__)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from surrogate.evaluation.result import MEASURES, NEAREST
-from surrogate.kinds.codecs import TableCodec, TimeSeriesCodec
+from surrogate.kinds.tables.codec import TableCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 
 if TYPE_CHECKING:
-    from surrogate.kinds.codecs import Codec
+    from surrogate.kinds.codec import Codec
 
 HEADER = ("measure", "value", "floor", "ratio")
 

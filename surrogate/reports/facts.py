@@ -20,9 +20,9 @@ from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
 from surrogate.evaluation.distances import effective
 from surrogate.evaluation.evaluate import Evaluation, evaluate
-from surrogate.kinds.contents import Data, described, samples_of
 from surrogate.kinds.images.values import IMAGE, is_images, size_of, spelled
 from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
+from surrogate.kinds.signals import Data, described, samples_of
 from surrogate.kinds.tables.align import Column, Rows, is_table, shared
 from surrogate.kinds.trajectories.plot import MOST as DRAWN
 from surrogate.kinds.trajectories.plot import series, thinned, times, weights

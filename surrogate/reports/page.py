@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from constraints.explanation import percent
 from surrogate.evaluation.evaluate import Measured
-from surrogate.kinds.contents import Data
+from surrogate.kinds.signals import Data
 from surrogate.reports import images, rows
 from surrogate.reports.comparison import correlations, marginals
 from surrogate.reports.facts import Facts

@@ -14,6 +14,7 @@ from cli import train
 from cli.main import main
 from surrogate import fitting
 from surrogate.diffusion import batches as sources
+from surrogate.diffusion import presets
 from surrogate.errors import ModelError
 
 SHORT = ("--iterations", "12", "--threads", "1")
@@ -28,14 +29,14 @@ def run(*words: str, code: int = 0, **settings: str) -> Result:
 
 def shrink(change: Callable[[object, str, object], None], seconds: float = 0.0) -> None:
     """`change` sets an attribute; `seconds` are those between checkpoints."""
-    preset = fitting.PRESETS["default"]
+    preset = presets.PRESETS["default"]
     quick = replace(preset, settings=replace(preset.settings, batch=32), depth=1)
-    change(fitting, "PRESETS", {**fitting.PRESETS, "default": quick})
-    change(fitting, "EVERY", seconds)
+    change(presets, "PRESETS", {**presets.PRESETS, "default": quick})
+    change(fitting, "CHECKPOINT_SECONDS", seconds)
     change(fitting, "judge", _no_card)
     change(train, "FIRST", 200)
-    change(sources, "BLOCK", 256)
-    change(sources, "FEWEST", 256)
+    change(sources, "BLOCK_SAMPLES", 256)
+    change(sources, "MIN_BLOCK_SAMPLES", 256)
 
 
 def _no_card(*words: object) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from surrogate.kinds.codecs import ImageCodec
 from surrogate.kinds.images.classifier import Classifier
+from surrogate.kinds.images.codec import ImageCodec
 from surrogate.kinds.images.files import from_array
 from surrogate.model import Surrogate
 from tests.cli.small import run

@@ -18,7 +18,7 @@ import pytest
 import xarray as xr
 
 from cli import train
-from surrogate import fitting
+from surrogate.diffusion import presets
 from surrogate.io import model_folder as store
 from tests.cli.small import SHORT, run, shrink
 
@@ -160,9 +160,9 @@ def test_a_failed_run_leaves_the_model_before_it(
     run("train", *SHORT, "-q")
     before = weights()
     shrink(monkeypatch.setattr)
-    preset = fitting.PRESETS["default"]
+    preset = presets.PRESETS["default"]
     wild = replace(preset, settings=replace(preset.settings, rate=1e30, warm_up=0))
-    monkeypatch.setitem(fitting.PRESETS, "default", wild)
+    monkeypatch.setitem(presets.PRESETS, "default", wild)
     said = run("train", *SHORT, "--force", code=1).output
     assert "diverged" in said
     assert "kept up to step" in said

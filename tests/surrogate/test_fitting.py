@@ -13,17 +13,24 @@ import xarray as xr
 
 from simulators import models, simulate
 from surrogate import fitting
+from surrogate.diffusion import presets
 from surrogate.diffusion.checkpoints import STATE, Checkpoints
+from surrogate.diffusion.split import Split, split
 from surrogate.diffusion.training import Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError
-from surrogate.evaluation.held_out import set_apart
 from surrogate.fitting import Preset, Run
 from surrogate.io import model_folder as store
+from surrogate.kinds import Trajectories, kind_of
 from surrogate.kinds.tables.schema import understand
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=12, batch=32, warm_up=2, check_every=5), depth=1)
 RUN = {"seed": 1}
+
+
+def split_of(data: xr.Dataset, seed: int) -> Split:
+    return split(data.sizes["sample"], seed, kind_of(data).overlap(data))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +57,7 @@ def test_checkpoints_at_any_time_change_nothing(
     simulated = make if fresh else None
     whole = Run(data, 4, TINY, simulated)
     whole.train()
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
     steps: list[int] = []
     stopped = Run(data, 4, TINY, simulated, tmp_path)
     for stop in (3, 5, 9):  # between looks, at a look, after it
@@ -87,7 +94,7 @@ def test_a_run_that_diverges_keeps_what_was_good(
     with pytest.raises(TrainingError, match=r"diverged .*there is no checkpoint yet"):
         Run(data, 0, wild, checkpoints=tmp_path).train()
     assert os.listdir(tmp_path) == []
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(TrainingError, match=r"diverged .*kept up to step \d"):
         Run(data, 0, wild, checkpoints=tmp_path).train()
     assert Run(data, 0, wild, checkpoints=tmp_path).trainer.step > 0
@@ -109,16 +116,16 @@ def test_judges_are_from_all_over_the_data(
     data: xr.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[np.ndarray] = []
-    monkeypatch.setattr(fitting, "JUDGED", 4)
-    encode = fitting.TimeSeriesCodec.encode
+    monkeypatch.setattr(Trajectories, "validation_samples", 4)
+    encode = TimeSeriesCodec.encode
 
     def watched(self: Any, data: xr.Dataset, samples: Any, generator: torch.Generator) -> Any:
         rows.append(samples)
         return encode(self, data, samples, generator)
 
-    monkeypatch.setattr(fitting.TimeSeriesCodec, "encode", watched)
+    monkeypatch.setattr(TimeSeriesCodec, "encode", watched)
     Run(data, 0, TINY)
-    every = set_apart(data, 0).judges
+    every = split_of(data, 0).held_out
     assert rows[0].tolist() == every[::3].tolist()
 
 
@@ -146,7 +153,7 @@ def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_table_is_fitted_the_same_every_time(unjudged: None, tmp_path: Path) -> None:
     frame = wines(200)
     for name, seed in (("one", 3), ("two", 3), ("other", 4)):
-        fitting.fit(frame, seed, "quick", iterations=4).save(tmp_path / name)
+        fitting.fit(frame, seed=seed, preset="quick", iterations=4).save(tmp_path / name)
     content = {
         each.name: [(each / file).read_bytes() for file in ("config.json", "weights.safetensors")]
         for each in tmp_path.iterdir()
@@ -184,14 +191,14 @@ def test_what_is_said_of_a_table_and_what_is_not(unjudged: None) -> None:
         fitting.fit(frame.head(20))
     with pytest.raises(ModelError, match="no transform of 'sugar' to choose"):
         fitting.fit(frame, transforms={"sugar": "log"})
-    with pytest.raises(ModelError, match="types are for tables"):
+    with pytest.raises(ModelError, match="types applies to a DataFrame"):
         fitting.fit(understand(frame).data, types={"sugar": "ignore"})
 
 
 def test_gaps_that_only_judges_have(unjudged: None) -> None:
     """A tenth of the rows is set aside, and may hold the only missing value."""
     frame = wines(100).drop(columns="density")
-    row = int(set_apart(understand(frame).data, 0).judges[2])
+    row = int(split_of(understand(frame).data, 0).held_out[2])
     frame.loc[row, "sugar"] = np.nan
     model = fitting.fit(frame, iterations=1)
     assert model.codec.layout().find("sugar").optional  # type: ignore[union-attr]
@@ -257,8 +264,8 @@ def test_few_data_are_seen_so_often_and_no_more() -> None:
     long = Preset(Settings(steps=12_000, batch=512))
     assert long.within(10**6).settings.steps == 12_000
     assert long.within(3_000).settings.steps == 300 * 3_000 // 512
-    assert long.within(50).settings.steps == fitting.SHORTEST
-    assert fitting.preset("default", 7_000).within(50).settings.steps == 7_000  # as was asked for
+    assert long.within(50).settings.steps == presets.MIN_STEPS
+    assert presets.preset_named("default", 7_000).within(50).settings.steps == 7_000
     short = long.with_steps(10).settings
     assert (short.warm_up, short.check_every) == (2, 10)
 

@@ -15,8 +15,9 @@ import surrogate as sg
 from constraints import parse
 from simulators import models, simulate
 from surrogate.diffusion.batches import Blocks, from_dataset
+from surrogate.diffusion.presets import preset_named
 from surrogate.diffusion.training import Settings
-from surrogate.fitting import Preset, Run, preset
+from surrogate.fitting import Preset, Run
 from surrogate.guidance import sampler
 from surrogate.io import model_folder as store
 from surrogate.kinds.tables.schema import understand
@@ -156,7 +157,7 @@ def test_folders_that_are_no_models(model: Surrogate, tmp_path: Path) -> None:
     config.write_text(json.dumps(store.sealed({k: v for k, v in good.items() if k != "codec"})))
     refused("damaged")
     config.write_text(json.dumps(store.sealed(good | {"kind": "rows"})))
-    refused("a model of 'rows'")
+    refused("unknown kind of model 'rows'")
     wider = good | {"network": {"width": 64, "depth": 1}}
     config.write_text(json.dumps(store.sealed(wider)))
     refused("do not fit the network")
@@ -243,7 +244,7 @@ def test_what_cannot_be_asked(model: Surrogate, data: xr.Dataset) -> None:
     with pytest.raises(sg.ModelError, match="too few"):
         sg.fit(data.isel(sample=slice(10)))
     with pytest.raises(sg.ModelError, match="unknown preset"):
-        preset("fast")
+        preset_named("fast")
     with pytest.raises(sg.ModelError, match="lacks"):
         model.log_likelihood(data.drop_vars("S"))
 

@@ -34,6 +34,7 @@ from surrogate.io.model_folder import CONFIG, WEIGHTS
 from surrogate.kinds.images.classifier_data import (
     CLASSES,
     Batches,
+    Guided,
     Labelled,
     Pixels,
     Progress,
@@ -46,7 +47,7 @@ from surrogate.kinds.images.classifier_data import (
     words_of,
 )
 from surrogate.kinds.images.codec import check_size, told
-from surrogate.model import Surrogate
+from surrogate.kinds.kind import M
 from surrogate.networks.convolutional import Convolutional
 from surrogate.networks.unet import FORMAT
 from surrogate.random import ClassifierTraining, stream
@@ -182,6 +183,16 @@ def classifier_of(folder: str | Path) -> Classifier | None:
     return Classifier.load(place) if place.is_dir() else None
 
 
+def with_classifier(model: M, folder: Path) -> M:
+    """The model that knows the classifier in its folder as `class`, if there is one."""
+    found = classifier_of(folder)
+    if found is None:
+        return model
+    if found.size != model.shape:
+        raise ModelError(f"the classifier in {folder} is of images of another size")
+    return model.knowing(classifiers={"class": found.as_atom()})
+
+
 def check_place(folder: str | Path) -> None:
     """Refuse to write over anything but a classifier."""
     place = Path(folder)
@@ -245,7 +256,7 @@ def fit_classifier(
     epochs: int | None = None,
     width: int = 32,
     depth: int = 1,
-    model: Surrogate | None = None,
+    model: Guided | None = None,
     pool: int | None = None,
     progress: Watch = lambda moment: None,
 ) -> Classifier:
@@ -283,9 +294,7 @@ def fit_classifier(
 
 
 @torch.no_grad()
-def _judged(
-    made: Classifier, images: Labelled, model: Surrogate | None, seed: int
-) -> dict[str, Any]:
+def _judged(made: Classifier, images: Labelled, model: Guided | None, seed: int) -> dict[str, Any]:
     """How good it is on what was set aside: images, and the model's estimates of them."""
     truth = images.truth[images.held_out]
     log_p = [made(images.pixels(rows)) for rows in split(images.held_out)]

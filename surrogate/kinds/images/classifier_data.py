@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,10 +18,11 @@ import xarray as xr
 from torch import Tensor
 from torch.nn.functional import pad
 
+from surrogate.diffusion.denoise import Denoiser
 from surrogate.errors import ModelError
+from surrogate.kinds.codec import Codec
 from surrogate.kinds.images.codec import IMAGE, ImageCodec, described
 from surrogate.kinds.images.values import LABEL
-from surrogate.model import Surrogate
 from surrogate.random import ClassifierTraining, stream
 
 FEWEST, EACH = 50, 5  # images in all and of a class
@@ -169,16 +170,31 @@ def split(rows: np.ndarray, size: int = TOGETHER) -> list[np.ndarray]:
 # --- denoised estimates ---------------------------------------------------------------------------
 
 
-def check_model(model: Surrogate, data: xr.Dataset) -> None:
+class Guided(Protocol):
+    """A model whose sampling a classifier guides: `surrogate.model.Surrogate` is one."""
+
+    codec: Codec
+    digest: str
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+
+    @property
+    def bounded(self) -> Denoiser:
+        """The denoiser with its estimates kept within the ranges of the variables."""
+
+
+def check_model(model: Guided, data: xr.Dataset) -> None:
     """Refuse a model that is not of images like these."""
-    if not isinstance(model.codec, ImageCodec):
-        raise ModelError(f"a classifier of images cannot guide a model of {model.kind.name}")
+    if model.codec.kind != ImageCodec.kind:
+        raise ModelError(f"a classifier of images cannot guide a model of {model.codec.noun}")
     model.codec.matches(data)
 
 
 @torch.no_grad()
 def estimates(
-    model: Surrogate,
+    model: Guided,
     data: xr.Dataset,
     rows: np.ndarray,
     seed: int,
@@ -203,7 +219,7 @@ def estimates(
 
 
 def pool_of(
-    model: Surrogate, images: Labelled, asked: int | None, seed: int, watch: Watch
+    model: Guided, images: Labelled, asked: int | None, seed: int, watch: Watch
 ) -> tuple[Tensor, Tensor]:
     """Estimates of images to learn from, as many as are asked for, and their classes."""
     count, size = len(images.learned), images.pixels.codec.size

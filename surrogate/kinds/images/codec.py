@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
@@ -23,8 +22,7 @@ from constraints import Function, Layout, Signal
 from constraints.layout.functions import Classifier
 from constraints.layout.image_operators import standard_regions
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import NONE, Codec
-from surrogate.kinds.variables import Samples
+from surrogate.kinds.codec import NONE, Codec, Samples
 
 IMAGE = "image"
 COLOURS = ("red", "green", "blue")
@@ -86,7 +84,7 @@ class ImageCodec(Codec):
     def layout(self) -> Layout:
         return self._layout
 
-    def knowing(
+    def knowing(  # type: ignore[override]
         self,
         pictures: Mapping[str, Any] = NONE,
         regions: Mapping[str, Any] = NONE,
@@ -172,11 +170,6 @@ class ImageCodec(Codec):
         found, _ = described(data)
         if found != self.size:
             raise ModelError(f"the model is of {told(self.size)}, and the data are {told(found)}")
-
-    def read(self, frame: pd.DataFrame) -> xr.Dataset:
-        raise ModelError(
-            "images are no table; surrogate.kinds.images.files.from_array makes a dataset"
-        )
 
     def to_config(self) -> dict[str, Any]:
         return {

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
+from surrogate import diffusion, networks
 from surrogate.errors import ModelError
+from surrogate.kinds import images
 from surrogate.kinds.images.values import from_array, is_images
-from surrogate.kinds.kind import Kind
+from surrogate.kinds.kind import Kind, M
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from constraints import Layout
+    from surrogate.diffusion.covariance import Covariance
+    from surrogate.diffusion.presets import Preset
+    from surrogate.kinds.codec import Codec
+
+TRAINING_BATCH = 128
+PRINCIPAL_DIRECTIONS = 256  # of the covariance of pixels
 
 
 class Images(Kind):
@@ -30,8 +46,54 @@ class Images(Kind):
             raise ModelError(f"{next(iter(options))} does not apply to images")
         return from_array(data) if isinstance(data, np.ndarray) else data
 
-    # --- learning and sampling --------------------------------------------------------------------
+    # --- learning ---------------------------------------------------------------------------------
+
+    half_precision = True  # pixels have 256 values: more precision only makes folders larger
+    validation_samples = 1024  # each costs more than a trajectory
+
+    def fit_codec(
+        self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
+    ) -> Codec:
+        if transforms:
+            raise ModelError(
+                f"images are learned as they are: there is no transform of "
+                f"{next(iter(transforms))!r} to choose",
+                value=dict(transforms),
+            )
+        return images.codec.ImageCodec.fit(data, learned)
+
+    def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
+        return images.codec.ImageCodec.from_config(config)
+
+    def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
+        channels, height, breadth = codec.shape
+        return networks.unet.UNet(channels, height, breadth, width, depth)
+
+    def tuned(self, preset: Preset) -> Preset:
+        own = preset.with_steps(preset.large_steps)
+        return replace(own, settings=replace(own.settings, batch=TRAINING_BATCH), depth=1)
+
+    def covariance(self, block: Tensor) -> Covariance:
+        """Of the principal directions, in single precision."""
+        covariance = diffusion.covariance.Covariance
+        found = covariance.of(block, PRINCIPAL_DIRECTIONS, whole=0)
+        return covariance.restore(found.values.float(), found.vectors.float())
+
+    def loaded(self, model: M, folder: Path) -> M:
+        """The model that knows the classifier in its folder, if there is one."""
+        return images.classifier.with_classifier(model, folder)
+
+    # --- formulas and sampling --------------------------------------------------------------------
 
     default_samples = 64
     preferred_method = "moments"
-    pilot_samples = 200  # each costs as much as many trajectories
+    pilot_samples = 200
+    formula_names = ("pictures", "regions", "classifiers", "functions")
+
+    def layout(self, data: Any, instances: int | None = None) -> Layout:
+        return images.layout.layout(data, instances)
+
+    def tensors(
+        self, data: Any, layout: Layout, samples: slice, names: set[str] | None = None
+    ) -> dict[str, Tensor]:
+        return images.layout.tensors(data, layout, samples, names)

@@ -19,9 +19,9 @@ import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.evaluation.distances import Array
-from surrogate.kinds.contents import Data, samples_of
 from surrogate.kinds.images.values import is_images
 from surrogate.kinds.label_names import LABELS, label_columns
+from surrogate.kinds.signals import Data, samples_of
 from surrogate.kinds.tables import spellings
 from surrogate.kinds.tables.cells import Dates, Numbers, Truths, Words, raw_of
 from surrogate.kinds.tables.column_types import MARKERS

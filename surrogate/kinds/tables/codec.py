@@ -21,12 +21,12 @@ from constraints import FormulaError, Layout
 from constraints.compile.followers import Follower
 from constraints.gaussian.latent import Warp
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import NONE, Codec
+from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.tables import columns
 from surrogate.kinds.tables.columns import NUMBERS, WORDS, Column, Numbers, Words
 from surrogate.kinds.tables.dependents import Following, following, restored
-from surrogate.kinds.variables import Samples, plain
+from surrogate.kinds.variables import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +175,11 @@ class TableCodec(Codec):
                     "the model"
                 )
 
-    def read(self, frame: pd.DataFrame) -> xr.Dataset:
+    def read(self, data: Any) -> xr.Dataset:
         """A table with the columns of this codec as a dataset."""
+        if not isinstance(data, pd.DataFrame):
+            return super().read(data)
+        frame = data
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
             raise ModelError(f"the table lacks {', '.join(missing)}")

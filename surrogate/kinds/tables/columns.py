@@ -25,8 +25,8 @@ from torch import Tensor
 
 from constraints import Signal
 from surrogate.errors import ModelError
-from surrogate.kinds.contents import days_of
 from surrogate.kinds.label_names import ABSENT
+from surrogate.kinds.signals import days_of
 from surrogate.kinds.tables.quantiles import Quantiles
 
 NUMBERS = ("number", "integer", "date")

@@ -15,7 +15,7 @@ import numpy as np
 from surrogate.evaluation import distances
 from surrogate.evaluation.distances import Array, Histogram, Measure
 from surrogate.evaluation.result import Evaluation, Measured, Privacy, histograms, measured
-from surrogate.kinds.contents import Data
+from surrogate.kinds.signals import Data
 from surrogate.kinds.tables.align import Column, Rows, shared
 from surrogate.kinds.tables.association import NAMES, affordable, arranged, features
 from surrogate.kinds.tables.boosting import FEWEST, INSTALL, Features, installed, told_apart

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
+from constraints.errors import DataError
+from surrogate import networks
 from surrogate.errors import ModelError
+from surrogate.kinds import tables
 from surrogate.kinds.images.values import is_images
-from surrogate.kinds.kind import Kind
+from surrogate.kinds.kind import D, Kind
+from surrogate.kinds.label_names import RULE_PREFIX, label_columns
 from surrogate.kinds.tables import schema
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from constraints import Layout
+    from surrogate.diffusion.presets import Preset
+    from surrogate.kinds.codec import Codec
+
+MAX_DEPTH = 3  # blocks of a network for rows: more are slower, and no better
 
 
 class Tables(Kind):
@@ -42,3 +58,58 @@ class Tables(Kind):
 
     def to_python(self, data: xr.Dataset) -> pd.DataFrame:
         return schema.to_frame(data)
+
+    # --- learning ---------------------------------------------------------------------------------
+
+    detects_copies = True
+
+    def fit_codec(
+        self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
+    ) -> Codec:
+        if transforms:
+            raise ModelError(
+                "the columns of a table are learned by their quantiles: there is no transform of "
+                f"{next(iter(transforms))!r} to choose",
+                value=dict(transforms),
+            )
+        return tables.codec.TableCodec.fit(data, learned)
+
+    def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
+        return tables.codec.TableCodec.from_config(config)
+
+    def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
+        (size,) = codec.shape
+        return networks.residual_mlp.ResidualMLP(size, width, depth)
+
+    def tuned(self, preset: Preset) -> Preset:
+        return replace(preset, depth=min(preset.depth, MAX_DEPTH))
+
+    # --- formulas and sampling --------------------------------------------------------------------
+
+    def layout(self, data: Any, instances: int | None = None) -> Layout:
+        return tables.layout.layout(data, instances)
+
+    def tensors(
+        self, data: Any, layout: Layout, samples: slice, names: set[str] | None = None
+    ) -> dict[str, Tensor]:
+        return tables.layout.tensors(data, layout, samples, names)
+
+    def labelled(
+        self, data: D, rules: Sequence[str], verdicts: np.ndarray, margins: np.ndarray
+    ) -> D:
+        """In a DataFrame of several rules, each has a column "satisfied: <rule>"."""
+        if isinstance(data, xr.Dataset):
+            return super().labelled(data, rules, verdicts, margins)
+        old = label_columns(data)
+        for name in ("satisfied", "robustness"):
+            if name in data.columns and name not in old:
+                raise DataError(
+                    f"the table has a column {name!r} of its own", remedy="rename it to keep it"
+                )
+        kept = data[[name for name in data.columns if name not in old]].copy()
+        kept["satisfied"] = np.asarray(verdicts.all(1))
+        kept["robustness"] = np.asarray(margins.min(1))
+        if len(rules) > 1:
+            for r, rule in enumerate(rules):
+                kept[RULE_PREFIX + rule] = verdicts[:, r]
+        return kept

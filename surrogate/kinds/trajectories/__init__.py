@@ -1,5 +1,11 @@
 """Modules of the kind `trajectories`, loaded when first used (see `surrogate.lazy`)."""
 
+from typing import TYPE_CHECKING
+
 from surrogate.lazy import submodules
+
+if TYPE_CHECKING:
+    from surrogate.kinds.trajectories import codec as codec
+    from surrogate.kinds.trajectories import layout as layout
 
 __getattr__ = submodules(__name__)

@@ -12,7 +12,7 @@ import xarray as xr
 from constraints import FormulaError, Layout, Signal
 from surrogate.errors import ModelError
 from surrogate.evaluation.distances import Array
-from surrogate.kinds.contents import described, layout_of, samples_of, tensors_of
+from surrogate.kinds.signals import described, layout_of, samples_of, tensors_of
 
 LARGEST = 1e150  # values whose squares are still numbers
 WORDS = 32  # of a category that count as columns: the most frequent

@@ -26,13 +26,13 @@ from torch import Tensor
 
 from constraints import Layout
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import NONE, Codec
+from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
 from surrogate.kinds.trajectories.fit_codec import CHUNK, fit, values_of
 from surrogate.kinds.trajectories.ranges import Ranges, members, rounded_apart
 from surrogate.kinds.trajectories.transforms import rounded
-from surrogate.kinds.variables import Samples, Variable, pieces, sample_number, survey
+from surrogate.kinds.variables import Variable, pieces, sample_number, survey
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,3 +360,15 @@ def _same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
                 f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
                 "model; interpolate, or train a model on this grid"
             )
+
+
+def fit_to(data: xr.Dataset, transforms: Mapping[str, str]) -> TimeSeriesCodec:
+    """The codec of training data; `transforms` that are not named are chosen by the data."""
+    with np.errstate(over="ignore", invalid="ignore"):  # which is reported below
+        codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
+    if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
+        raise ModelError(
+            "the values are too large or too small for their variance to be a number",
+            remedy="convert them to another unit",
+        )
+    return codec

@@ -19,13 +19,13 @@ from torch import Tensor
 
 from constraints import Layout
 from surrogate.errors import ModelError
+from surrogate.kinds.codec import Samples
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
 from surrogate.kinds.trajectories.statistics import Edges, Moments, Skewness, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
 from surrogate.kinds.variables import (
     MOST_WORDS,
     NUMBERS,
-    Samples,
     Variable,
     read,
     sample_number,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
+from surrogate import diffusion, networks
 from surrogate.errors import ModelError
+from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Kind
+from surrogate.kinds.trajectories.from_table import OVERLAP
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from constraints import Layout
+    from surrogate.kinds.codec import Codec
 
 
 class Trajectories(Kind):
@@ -30,6 +41,35 @@ class Trajectories(Kind):
             raise ModelError(f"trajectories are an xarray.Dataset, not {type(data).__name__}")
         return data
 
-    # --- learning and sampling --------------------------------------------------------------------
+    # --- learning ---------------------------------------------------------------------------------
+
+    def fit_codec(
+        self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
+    ) -> Codec:
+        """`transforms`: variable -> "identity", "log", "logit(LOW, HIGH)"; else by the data."""
+        return trajectories.codec.fit_to(data, transforms)
+
+    def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
+        return trajectories.codec.TimeSeriesCodec.from_config(config)
+
+    def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
+        channels, steps = codec.shape
+        return networks.temporal_mlp.TemporalMLP(channels, steps, width, depth)
+
+    def loss_weights(self, codec: Codec, held_out: Tensor, noise: Tensor) -> Tensor:
+        return diffusion.losses.emphasis(held_out, codec.within, noise)
+
+    def overlap(self, data: xr.Dataset) -> int:
+        return int(data.attrs.get(OVERLAP, 0))
+
+    # --- formulas and sampling --------------------------------------------------------------------
 
     bridges = True
+
+    def layout(self, data: Any, instances: int | None = None) -> Layout:
+        return trajectories.layout.layout(data, instances)
+
+    def tensors(
+        self, data: Any, layout: Layout, samples: slice, names: set[str] | None = None
+    ) -> dict[str, Tensor]:
+        return trajectories.layout.tensors(data, layout, samples, names)

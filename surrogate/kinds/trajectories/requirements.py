@@ -17,7 +17,7 @@ from constraints.ast import formulas as f
 from constraints.ast.terms import At, Name, Step
 from constraints.compile.lowered import Atom
 from constraints.physics.rules import from_network
-from surrogate.kinds.contents import described, layout_of
+from surrogate.kinds.signals import described, layout_of
 
 
 @dataclass(frozen=True)

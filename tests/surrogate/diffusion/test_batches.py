@@ -13,7 +13,7 @@ from torch import Tensor
 from simulators import models, simulate
 from surrogate.diffusion import batches as sources
 from surrogate.diffusion.batches import Blocks, block_size, from_dataset, from_simulator
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 
 HELD_OUT = np.arange(3, 1000, 10)
 
@@ -34,8 +34,8 @@ class Numbers:
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> tuple[Numbers, Blocks]:
-    monkeypatch.setattr(sources, "FEWEST", 1)
-    monkeypatch.setattr(sources, "BLOCK", 256)
+    monkeypatch.setattr(sources, "MIN_BLOCK_SAMPLES", 1)
+    monkeypatch.setattr(sources, "BLOCK_SAMPLES", 256)
     codec, data = Numbers(), xr.Dataset({"x": ("sample", np.zeros(1000))})
     return codec, from_dataset(codec, data, HELD_OUT, seed=2)  # type: ignore[arg-type]
 
@@ -45,7 +45,7 @@ def test_an_epoch_has_every_sample_once(source: tuple[Numbers, Blocks]) -> None:
     _, blocks = source
     for epoch in range(2):
         parts = [blocks.load(4 * epoch + j).flatten() for j in range(4)]
-        assert max(map(len, parts)) - min(map(len, parts)) <= 2 * sources.PIECES
+        assert max(map(len, parts)) - min(map(len, parts)) <= 2 * sources.PIECES_PER_BLOCK
         seen = torch.cat(parts).sort().values
         assert seen.tolist() == sorted({*range(1000)} - {*HELD_OUT.tolist()})
     assert blocks.size == 900 // 4
@@ -57,7 +57,7 @@ def test_a_block_comes_from_all_over_the_data(source: tuple[Numbers, Blocks]) ->
     assert first.min() < 200
     assert first.max() > 800
     assert not set(first.tolist()) & set(second.tolist())
-    assert len(codec.asked) == 2 * sources.PIECES
+    assert len(codec.asked) == 2 * sources.PIECES_PER_BLOCK
     assert max(rows.stop - rows.start for rows in codec.asked) <= 1000 // 64 + 1
 
 
@@ -86,8 +86,8 @@ def test_long_samples_make_smaller_blocks(shape: tuple[int, int], size: int) -> 
 
 def test_a_file_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lazily opened, it gives the batches that it gives from memory."""
-    monkeypatch.setattr(sources, "FEWEST", 64)
-    monkeypatch.setattr(sources, "BLOCK", 64)
+    monkeypatch.setattr(sources, "MIN_BLOCK_SAMPLES", 64)
+    monkeypatch.setattr(sources, "BLOCK_SAMPLES", 64)
     data = simulate(models.esirs(), samples=300, seed=1)
     data.to_netcdf(tmp_path / "a.nc")
     codec = TimeSeriesCodec.fit(data)
@@ -107,7 +107,7 @@ def test_a_file_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.Monke
         for step in (0, 3, 11):
             assert torch.equal(there.batch(step, 16), here.batch(step, 16))
         assert not lazy.S.variable._in_memory
-    assert most <= 64 // sources.PIECES
+    assert most <= 64 // sources.PIECES_PER_BLOCK
 
 
 def test_every_block_of_a_simulator_is_fresh() -> None:

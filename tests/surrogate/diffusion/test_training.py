@@ -20,7 +20,7 @@ from surrogate.diffusion.training import Look, Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError
 from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
-from surrogate.networks import ResidualMLP
+from surrogate.networks.residual_mlp import ResidualMLP
 from surrogate.random import stream
 from surrogate.sampling import dpm_solver
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance

@@ -10,7 +10,7 @@ from torch import Tensor
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
 from surrogate.exact import Exact
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 
 

@@ -19,7 +19,7 @@ from surrogate.diffusion.schedule import VE, Schedule, SubVP
 from surrogate.errors import ModelError
 from surrogate.guidance.gradient import LAST, Gradient, guided, slope, soft_value
 from surrogate.guidance.scenario import Scenario
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 from tests.surrogate.guidance.bed import Exact
 

@@ -19,7 +19,7 @@ from surrogate.exact import Exact
 from surrogate.guidance.moments import Moments, conjugate_gradients, walked
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
-from surrogate.kinds.codecs import ImageCodec
+from surrogate.kinds.images.codec import ImageCodec
 from surrogate.model import MOST, Surrogate
 from tests.surrogate.analytic import SIGMAS, assert_moments, generator
 

@@ -31,7 +31,7 @@ from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
 from surrogate.guidance.twisted_batches import levels
-from surrogate.kinds.codecs import TableCodec
+from surrogate.kinds.tables.codec import TableCodec
 from surrogate.kinds.tables.dependents import Following
 from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate

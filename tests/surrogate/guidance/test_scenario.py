@@ -14,7 +14,7 @@ from surrogate.exact import Exact
 from surrogate.guidance import scenario as scenarios
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.guidance.scenario import Scenario
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 from tests.surrogate.guidance.bed import Bed
 

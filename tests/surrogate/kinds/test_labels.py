@@ -13,8 +13,8 @@ import torch
 import xarray as xr
 
 from constraints import DataError, FormulaError, parse
-from surrogate.kinds.contents import layout_of, tensors_of
 from surrogate.kinds.labels import explanation_of, label
+from surrogate.kinds.signals import layout_of, tensors_of
 
 LAW = "forall t: 0 <= S(t) + I(t) <= N"
 

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from surrogate.errors import ModelError
-from surrogate.networks import ResidualMLP, TemporalMLP
-from surrogate.networks.temporal_mlp import PATCH, PATCHES, WHOLE, fitting_width, patching
+from surrogate.networks.residual_mlp import ResidualMLP
+from surrogate.networks.temporal_mlp import (
+    PATCH,
+    PATCHES,
+    WHOLE,
+    TemporalMLP,
+    fitting_width,
+    patching,
+)
 from tests.surrogate.analytic import generator
 
 Shape = tuple[int, ...]

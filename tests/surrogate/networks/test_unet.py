@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from surrogate.errors import ModelError
-from surrogate.networks import UNet
-from surrogate.networks.unet import levels_for
+from surrogate.networks.unet import UNet, levels_for
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from constraints.physics.rules import from_network
 from simulators import models, simulate
 from surrogate.errors import ModelError
 from surrogate.evaluation.evaluate import evaluate
-from surrogate.kinds.contents import described
 from surrogate.kinds.labels import label
+from surrogate.kinds.signals import described
 from surrogate.kinds.trajectories.requirements import Mark
 from surrogate.reports import figures as pictures
 from surrogate.reports import scenario as section

@@ -20,9 +20,9 @@ from surrogate.errors import ModelError
 from surrogate.evaluation.calibration import Measured
 from surrogate.io import model_folder as store
 from surrogate.kinds.codec import Codec
-from surrogate.kinds.codecs import ImageCodec
 from surrogate.kinds.images.classifier import Classifier, classifier_of, fit_classifier
 from surrogate.kinds.images.classifier_data import Progress, estimates, shifted
+from surrogate.kinds.images.codec import ImageCodec
 from surrogate.model import Surrogate
 
 SHAPES = ("across", "down", "cross")

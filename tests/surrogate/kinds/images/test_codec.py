@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from constraints import compiled, parse
 from surrogate.errors import ModelError
-from surrogate.kinds.codecs import ImageCodec
+from surrogate.kinds.images.codec import ImageCodec
 
 
 def pictures(count: int = 20, channels: int = 1, side: int = 6, kind: str = "u1") -> xr.Dataset:

@@ -15,8 +15,7 @@ import xarray as xr
 
 from constraints import compiled
 from surrogate.errors import ModelError
-from surrogate.kinds.codecs import TableCodec
-from surrogate.kinds.tables.codec import kinds
+from surrogate.kinds.tables.codec import TableCodec, kinds
 from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.random import stream
 from tests.surrogate.rows import wines

@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 
 from surrogate.errors import ModelError
-from surrogate.kinds.codecs import TableCodec
+from surrogate.kinds.tables.codec import TableCodec
 from surrogate.kinds.tables.dependents import Following
 from surrogate.kinds.tables.schema import understand
 from surrogate.random import stream

@@ -14,7 +14,7 @@ import xarray as xr
 
 from simulators import models, simulate
 from surrogate.errors import ModelError
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 
 OVER = ("sample", "time")
 DATA = simulate(models.esirs(), samples=30, seed=0)

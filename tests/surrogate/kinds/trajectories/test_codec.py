@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from constraints import compiled, parse
-from surrogate.kinds.codecs import TimeSeriesCodec
-from surrogate.kinds.contents import layout_of
+from surrogate.kinds.signals import layout_of
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from tests.surrogate.kinds.trajectories.trajectories import KINDS, generator, trajectories, weather
 
 EVERYTHING = slice(None)

@@ -10,8 +10,8 @@ import torch
 import xarray as xr
 
 from constraints import parse
-from surrogate.kinds.codecs import TimeSeriesCodec
 from surrogate.kinds.labels import label
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from tests.surrogate.kinds.trajectories.trajectories import KINDS, generator, trajectories, weather
 
 EVERYTHING = slice(None)

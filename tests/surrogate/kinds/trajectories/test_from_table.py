@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surrogate.errors import ModelError
-from surrogate.kinds.codecs import TimeSeriesCodec
-from surrogate.kinds.contents import layout_of
+from surrogate.kinds.signals import layout_of
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
 
 MEASLES = Path(__file__).parents[5] / "shared" / "data" / "measles_england_wales.csv"

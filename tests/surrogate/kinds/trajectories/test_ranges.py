@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulators import models, simulate
-from surrogate.kinds.codecs import TimeSeriesCodec
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.statistics import PILE, Edges
 
 

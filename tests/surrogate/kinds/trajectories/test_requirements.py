@@ -11,8 +11,8 @@ import xarray as xr
 from constraints import bridge, parse
 from constraints.physics.rules import from_network
 from simulators import models, simulate
-from surrogate.kinds.contents import described
 from surrogate.kinds.labels import label
+from surrogate.kinds.signals import described
 from surrogate.kinds.trajectories.requirements import Mark, asked
 
 

@@ -10,15 +10,21 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from surrogate.diffusion.split import Split, split
 from surrogate.diffusion.training import Settings
-from surrogate.evaluation.held_out import judge, set_apart
 from surrogate.fitting import Preset, Run
+from surrogate.judgement import judge
+from surrogate.kinds import kind_named, kind_of
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
 from surrogate.reports.card import table
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=20, batch=64, warm_up=2, check_every=10), depth=1)
+
+
+def split_of(data: xr.Dataset, seed: int) -> Split:
+    return split(data.sizes["sample"], seed, kind_of(data).overlap(data))
 
 
 def independent(count: int) -> xr.Dataset:
@@ -36,30 +42,30 @@ def windows(stride: int, length: int = 3000) -> xr.Dataset:
 @pytest.mark.parametrize(("count", "wanted"), [(50, 5), (9, 1), (5_000, 500), (300_000, 10_000)])
 def test_a_tenth_of_independent_samples(count: int, wanted: int) -> None:
     data = xr.Dataset({"x": (("sample", "time"), np.zeros((count, 1), np.int8))})
-    found = set_apart(data, 1)
-    assert len(found.judges) == wanted == len(np.unique(found.judges))
-    np.testing.assert_array_equal(found.judges, found.unseen)
+    found = split_of(data, 1)
+    assert len(found.held_out) == wanted == len(np.unique(found.held_out))
+    np.testing.assert_array_equal(found.held_out, found.excluded)
     assert not found.overlapping
-    np.testing.assert_array_equal(set_apart(data, 1).judges, found.judges)
+    np.testing.assert_array_equal(split_of(data, 1).held_out, found.held_out)
     if count > 9:
-        assert set(set_apart(data, 2).judges.tolist()) != set(found.judges.tolist())
+        assert set(split_of(data, 2).held_out.tolist()) != set(found.held_out.tolist())
 
 
 @pytest.mark.parametrize("stride", [1, 4, 7, 19])
 def test_windows_that_are_learned_from_share_no_step_with_those_set_aside(stride: int) -> None:
     data = windows(stride)
-    found = set_apart(data, 0)
+    found = split_of(data, 0)
     assert found.overlapping
     starts = stride * np.arange(data.sizes["sample"])
-    seen = np.setdiff1d(np.arange(data.sizes["sample"]), found.unseen)
+    seen = np.setdiff1d(np.arange(data.sizes["sample"]), found.excluded)
     assert len(seen) > 0.6 * data.sizes["sample"]
-    assert 0.08 < len(found.judges) / data.sizes["sample"] < 0.2
-    gaps = np.abs(starts[seen][:, None] - starts[found.judges][None])
+    assert 0.08 < len(found.held_out) / data.sizes["sample"] < 0.2
+    gaps = np.abs(starts[seen][:, None] - starts[found.held_out][None])
     assert gaps.min() >= 20
 
 
 def test_windows_that_do_not_overlap_are_independent() -> None:
-    assert not set_apart(windows(20), 0).overlapping
+    assert not split_of(windows(20), 0).overlapping
 
 
 @pytest.mark.parametrize("length", [60, 100, 150, 300, 550])
@@ -67,16 +73,16 @@ def test_windows_that_do_not_overlap_are_independent() -> None:
 def test_few_windows(length: int, seed: int) -> None:
     """Most of them are learned from, however much they overlap."""
     data = windows(1, length)
-    found = set_apart(data, seed)
-    assert 0 < len(found.judges) <= len(found.unseen) <= data.sizes["sample"] / 2
+    found = split_of(data, seed)
+    assert 0 < len(found.held_out) <= len(found.excluded) <= data.sizes["sample"] / 2
 
 
 def test_the_floor_of_overlapping_windows_is_what_data_have() -> None:
     data = windows(2)
     run = Run(data, 0, TINY)
     card = run.fit().about["card"]
-    apart = run.apart
-    assert card["reference"] == len(apart.judges)
+    apart = run.split
+    assert card["reference"] == len(apart.held_out)
     median = card["variables"][0]["median"]
     assert median["ratio"] == pytest.approx(median["value"] / median["floor"])
     # stretches of a walk are further from its other parts than from one another
@@ -105,6 +111,7 @@ class Copying:
         return self.train.isel(sample=slice(count))
 
     dataset = sample
+    kind = kind_named("table")
 
 
 def rows(count: int, seed: int = 0) -> xr.Dataset:
@@ -115,8 +122,8 @@ def rows(count: int, seed: int = 0) -> xr.Dataset:
 @pytest.mark.usefixtures("few_rounds")
 def test_rows_are_judged_by_those_they_were_learned_from_as_well() -> None:
     data = rows(3000)
-    apart = set_apart(data, 0)
-    seen = np.setdiff1d(np.arange(3000), apart.unseen)
+    apart = split_of(data, 0)
+    seen = np.setdiff1d(np.arange(3000), apart.excluded)
     new = judge(cast(Any, Copying(None)), data, apart, 0)
     old = judge(cast(Any, Copying(data.isel(sample=seen))), data, apart, 0)
     assert new["reference"] == old["reference"] == 300

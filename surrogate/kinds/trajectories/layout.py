@@ -1,0 +1,49 @@
+"""What formulas see of trajectories: series (N, T) on a grid, and columns (N,) beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from constraints import DataError, Layout, Signal
+from surrogate.kinds import signals
+from surrogate.kinds.signals import tensors as tensors
+
+
+def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
+    """Series and columns, the grid, and the parameters of the simulation."""
+    times = _times(data)
+
+    def signal(name: str, bounds: tuple[float, float]) -> Signal | None:
+        array = data[name]
+        dims = tuple(dim for dim in array.dims if dim != "instance")
+        if set(dims) == {"sample", "time"} and array.dtype.kind in "iufb":
+            whole, span = signals.is_whole(array), signals.span_of(array)
+            return Signal(name, "series", (len(times),), whole, *bounds, span=span)
+        if dims == ("sample",):
+            return signals.column(data, name, bounds, optional=False)
+        return None
+
+    found = signals.signals_in(data, signal)
+    parameters = signals.parameters_in(data, [each.name for each in found])
+    return Layout(found, times, parameters, instances=signals.instances_in(data, instances))
+
+
+def _times(data: xr.Dataset) -> tuple[float, ...]:
+    """The grid as numbers; dates count in seconds from the first."""
+    if "time" not in data.variables:
+        return tuple(float(i) for i in range(data.sizes["time"]))
+    times = np.asarray(data["time"].values)
+    try:
+        if times.dtype.kind == "M":
+            times = (times - times[0]) / np.timedelta64(1, "s")
+        elif times.dtype.kind == "m":
+            times = times / np.timedelta64(1, "s")
+        elif times.dtype.kind == "O":  # calendars of their own
+            times = np.array([(each - times[0]).total_seconds() for each in times])
+        grid = times.astype(np.float64)
+    except (AttributeError, TypeError, ValueError):
+        raise DataError(f"the times {times[:3]} are neither numbers nor dates") from None
+    if not np.isfinite(grid).all():
+        raise DataError("some of the times are missing; drop or repair them")
+    return tuple(grid.tolist())
