@@ -15,8 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import console, files, grids, options, pictures
-from simulators.errors import InputError
+from cli import complete, console, files, grids, options, pictures
+from cli.errors import UsageError
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,14 +26,20 @@ if TYPE_CHECKING:
     from constraints import Explanation, Formula, Layout
 
 
-@click.command()
-@click.argument("data", default="trajectories.nc")
+@click.command(cls=Command)
+@click.argument("data", default="trajectories.nc", shell_complete=complete.files)
 @options.where
 @options.bridge
-@click.option("--consistency", is_flag=True, help="Also what DATA's network obeys: signs, totals.")
+@section(
+    "Scenario",
+    click.option(
+        "--consistency",
+        is_flag=True,
+        help="Also judge by what DATA's network obeys: non-negative counts, conserved totals.",
+    ),
+)
 @options.end
-@pictures.scenery
-@pictures.options
+@section("Images", pictures.scenery, pictures.options)
 @options.out(
     None,
     "Also write DATA with its verdicts: .nc or .zarr; .csv, .tsv or .parquet; images also .npz, "
@@ -54,7 +61,7 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Judge DATA (trajectories, a table or images) by rules: where and by how much they fail.
+    """Judge DATA (trajectories, a table or images) by rules: where, and by how much, they fail.
 
     \b
     surrogate check trajectories.nc --where "forall t: I(t) <= 40"
@@ -62,10 +69,12 @@ def command(
     surrogate check samples.npz --where "mean(image, upper) <= 0.05"
     """
     if not (where or bridge or consistency):
-        raise InputError(
+        raise UsageError(
             'say what to check: --where "forall t: I(t) <= 40", --where @rules.txt, '
             "--bridge S0=95,S25=30, or --consistency"
         )
+    options.check_syntax(where, bridge)
+    files.check_exists(data)
     say = console.messages(quiet)
     source = _opened(data, image, say)
     target = _target(out, force, source)
@@ -166,9 +175,9 @@ def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Form
     about = described(source)
     found = from_network(about)
     if about and not found:
-        raise InputError(f"--consistency: nothing can be derived from the network of {path!r}")
+        raise UsageError(f"--consistency: nothing can be derived from the network of {path!r}")
     if not found:
-        raise InputError(
+        raise UsageError(
             f"--consistency: {path!r} does not describe the network it came from; "
             "state its rules with --where"
         )

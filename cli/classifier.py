@@ -14,8 +14,9 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, options
-from simulators.errors import InputError
+from cli import complete, console, options
+from cli.errors import UsageError
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     from surrogate.kinds.images.classifier import Classifier
@@ -24,22 +25,42 @@ if TYPE_CHECKING:
 TELL = 20.0  # seconds between lines where nobody watches a bar
 
 
-@click.command()
-@click.argument("data")
-@click.option(
-    "--labels", metavar="FILE", help="Labels (IDX, .npy), or their array in .npz [default: found]."
-)
-@click.option("--model", metavar="MODEL", help="The model of images that it is to guide.")
-@click.option("--epochs", type=int, help="Times that the images are seen [default: 10 or more].")
-@click.option("--width", type=int, default=32, show_default=True, help="Features of the network.")
-@click.option("--depth", type=int, default=1, show_default=True, help="Its steps at each size.")
-@click.option(
-    "--estimates",
-    type=int,
-    help="With --model: denoised images to learn from [default: 10,000 to 60,000].",
+@click.command(cls=Command)
+@click.argument("data", shell_complete=complete.files)
+@section(
+    "What",
+    click.option(
+        "--labels",
+        metavar="FILE",
+        shell_complete=complete.files,
+        help="Labels (IDX, .npy), or the name of their array in .npz [default: found].",
+    ),
+    click.option(
+        "--model",
+        metavar="MODEL",
+        shell_complete=complete.surrogate_models,
+        help="Model of images that the classifier is to guide.",
+    ),
 )
 @options.seed
 @options.out("classifier", "Folder of the classifier.")
+@section(
+    "Method",
+    click.option(
+        "--epochs", type=int, help="Number of passes over the images [default: 10 or more]."
+    ),
+    click.option(
+        "--width", type=int, default=32, show_default=True, help="Features of the network."
+    ),
+    click.option(
+        "--depth", type=int, default=1, show_default=True, help="Blocks at each resolution."
+    ),
+    click.option(
+        "--estimates",
+        type=int,
+        help="Number of denoised images to learn from, with --model [default: 10,000 to 60,000].",
+    ),
+)
 @options.force
 @options.threads
 @options.as_json
@@ -59,18 +80,18 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Learn which class an image is of, from the labelled images in DATA.
+    """Learn the class of an image from the labelled images in DATA.
 
-    DATA is .npz, .npy, IDX, netCDF or a folder of pictures. With --model, half of what is learned
-    from are that model's denoised estimates, as a sampler on its way asks about: such a classifier
-    guides. One without judges finished images.
+    DATA is .npz, .npy, IDX, netCDF or a folder of pictures. With --model, half of the training
+    images are that model's denoised estimates, as a sampler sees them: such a classifier guides.
+    Without --model it judges finished images.
 
     \b
     surrogate classifier train-images-idx3-ubyte.gz --model digits -o guide
     surrogate sample digits --classifier guide --where 'class(image, 3)'
     """
     if estimates is not None and model is None:
-        raise InputError("--estimates are those of a model: add --model")
+        raise UsageError("--estimates are those of a model", remedy="add --model")
     say = console.messages(quiet)
     target = _target(out, force)
 
@@ -114,9 +135,9 @@ def _target(out: str, force: bool) -> Path:
     target = Path(out)
     check_place(target)
     if not target.parent.is_dir():
-        raise InputError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
+        raise UsageError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
     if target.exists() and any(target.iterdir()) and not force:
-        raise InputError(f"{out!r} exists; replace it with --force or choose another with -o")
+        raise UsageError(f"{out!r} exists; replace it with --force or choose another with -o")
     return target
 
 

@@ -12,26 +12,35 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli import console, files, options, pictures, tables
+from cli import complete, console, files, options, pictures, tables
 from cli.compared import meeting, opened
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     from surrogate.evaluation.evaluate import Evaluation
 
 
-@click.command()
-@click.argument("data", default="samples.nc")
-@click.option("--against", metavar="DATA", required=True, help="The reference: of the same kind.")
-@click.option(
-    "--target", metavar="COLUMN", help="Of a table: predict it on real rows, learning from DATA."
-)
-@click.option(
-    "--train", metavar="TABLE", help="The rows that were learned from [default: the reference]."
-)
-@options.meeting
-@tables.options
-@pictures.options
+@click.command(cls=Command)
+@click.argument("data", default="samples.nc", shell_complete=complete.files)
+@options.against("Reference data of the same kind.", required=True)
 @options.seed
+@options.meeting
+@section("Tables", tables.options)
+@section("Images", pictures.options)
+@section(
+    "Tables",
+    click.option(
+        "--target",
+        metavar="COLUMN",
+        help="Predict this column of real rows, after learning from DATA.",
+    ),
+    click.option(
+        "--train",
+        metavar="TABLE",
+        shell_complete=complete.files,
+        help="Rows that the model was trained on [default: the reference].",
+    ),
+)
 @options.as_json
 @options.quiet
 def command(
@@ -59,6 +68,9 @@ def command(
     surrogate evaluate samples.nc --against runs.csv --id run --time day
     surrogate evaluate samples.npz --against t10k-images-idx3-ubyte.gz
     """
+    options.check_syntax(where, ())
+    for path in filter(None, (data, against, train)):
+        files.check_exists(path)
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against)):
         tables.refuse(table, "these are none")

@@ -104,10 +104,7 @@ def _open_grid(path: str) -> xr.Dataset:
     import xarray as xr
 
     place = located(path)
-    if not place.exists():
-        known = {"samples": "sample", "reference": "reference esirs"}
-        made = known.get(Path(path).stem, "simulate esirs")
-        raise InputError(f"there is no file {path!r}; make one with: surrogate {made}")
+    check_exists(path)
     if place.is_dir() != (place.suffix.lower() == ".zarr"):
         raise InputError(
             f"{path!r} is neither a netCDF file (.nc) nor a Zarr folder (.zarr), and no folder "
@@ -140,6 +137,18 @@ def located(path: str) -> Path:
     except (OSError, ValueError) as problem:
         raise InputError(f"there is no file {path!r}: {problem}") from None
     return Path(path)
+
+
+def check_exists(path: str) -> None:
+    """Refuse a path where nothing is, before anything is loaded that would read it."""
+    place = located(path)
+    if place.exists():
+        return
+    if is_table(path):
+        raise InputError(f"there is no file {path!r}")
+    known = {"samples": "sample", "reference": "reference esirs"}
+    made = known.get(place.stem, "simulate esirs")
+    raise InputError(f"there is no file {path!r}", remedy=f"make one with: surrogate {made}")
 
 
 def _check_netcdf(place: Path) -> None:

@@ -6,13 +6,14 @@ import json
 
 import click
 
-from cli import options
-from cli.simulate import find
+from cli import complete, options
+from cli.networks import find
+from cli.sections import Command
 from simulators import models
 
 
-@click.command()
-@click.argument("name", required=False)
+@click.command(cls=Command)
+@click.argument("name", required=False, shell_complete=complete.simulator_models)
 @options.as_json
 def command(name: str | None, as_json: bool) -> None:
     """List the built-in models, or show one in full: NAME is a model or an SBML file."""

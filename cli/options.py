@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli import files
-from simulators.errors import InputError
+from cli import complete, files
+from cli.errors import UsageError
+from cli.sections import section
 
 if TYPE_CHECKING:
     from constraints import Formula, Layout
@@ -18,51 +19,108 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PAIR = re.compile(r"\s*([^\W\d]\w*)\s*=\s*([^=]+?)\s*")
 
-samples = click.option(
-    "--samples", "-n", type=int, default=10_000, show_default=True, help="How many to draw."
-)
-seed = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Same seed, same result."
-)
-force = click.option("--force", is_flag=True, help="Replace the output if it exists.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar and no messages.")
-MOST_THREADS = 1024
+MAX_THREADS = 1024
+DEVICES = ("cpu", "cuda", "mps")
 
-threads = click.option(
-    "--threads", type=int, default=None, help="Threads to use [default: all cores]."
+samples = section(
+    "What",
+    click.option(
+        "--samples",
+        "-n",
+        type=int,
+        default=10_000,
+        show_default=True,
+        help="Number of samples to draw.",
+    ),
 )
-where = click.option(
-    "--where",
-    multiple=True,
-    metavar="RULE",
-    help='A rule, "forall t: I(t) <= 20" or "alcohol >= 12 and colour = red", or @file with a rule '
-    "a line; repeatable.",
+seed = section(
+    "What",
+    click.option(
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Seed of the random numbers: same seed, same result.",
+    ),
 )
-meeting = click.option(
-    "--where",
-    multiple=True,
-    metavar="RULE",
-    help="Compare with those samples of the reference that meet it, as DATA of a scenario do.",
+force = section(
+    "Output", click.option("--force", is_flag=True, help="Replace the output if it exists.")
 )
-bridge = click.option(
-    "--bridge",
-    multiple=True,
-    metavar="S0=95,S25=30",
-    help="Values at steps: S25=30, S(25)=30, S@2.5=30, S25=30+-2 or S25=28..32.",
+as_json = section(
+    "Output", click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 )
-end = click.option(
-    "--end",
-    type=click.Choice(["clip", "weak", "strong"]),
-    help="Where a rule reads past the last step: only steps that exist, met, or not met "
-    "[default: refuse].",
+quiet = section(
+    "Output",
+    click.option("--quiet", "-q", is_flag=True, help="Print no progress bar and no messages."),
 )
-device = click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+threads = section(
+    "Advanced",
+    click.option("--threads", type=int, default=None, help="Threads to use [default: all cores]."),
+)
+device = section(
+    "Advanced",
+    click.option("--device", default="cpu", show_default=True, help="Compute on cpu or cuda."),
+)
+where = section(
+    "Scenario",
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=complete.files,
+        help='Rule to satisfy, "forall t: I(t) <= 20" or "alcohol >= 12 and colour = red", or '
+        "@file with a rule on each line; repeatable.",
+    ),
+)
+meeting = section(
+    "Scenario",
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=complete.files,
+        help="Compare with those reference samples that satisfy this rule; repeatable.",
+    ),
+)
+bridge = section(
+    "Scenario",
+    click.option(
+        "--bridge",
+        multiple=True,
+        metavar="S0=95,S25=30",
+        help="Values at steps: S25=30, S(25)=30, S@2.5=30, S25=30+-2 or S25=28..32.",
+    ),
+)
+end = section(
+    "Advanced",
+    click.option(
+        "--end",
+        type=click.Choice(["clip", "weak", "strong"]),
+        help="Rules that read past the last step: clip to the grid, satisfied there, or violated "
+        "there [default: refuse].",
+    ),
+)
+
+
+def against(text: str, required: bool = False) -> Callable[[F], F]:
+    """--against, the reference data."""
+    option = click.option(
+        "--against", metavar="DATA", required=required, shell_complete=complete.files, help=text
+    )
+    return section("What", option)
 
 
 def out(default: str | None, text: str) -> Callable[[F], F]:
     """--out with the command's own default."""
-    return click.option("--out", "-o", default=default, show_default=default is not None, help=text)
+    option = click.option(
+        "--out",
+        "-o",
+        default=default,
+        show_default=default is not None,
+        shell_complete=complete.files,
+        help=text,
+    )
+    return section("Output", option)
 
 
 def assignments(texts: tuple[str, ...], option: str) -> dict[str, Any]:
@@ -72,15 +130,15 @@ def assignments(texts: tuple[str, ...], option: str) -> dict[str, Any]:
         for part in text.split(","):
             pair = _PAIR.fullmatch(part)
             if pair is None:
-                raise InputError(
+                raise UsageError(
                     f"{option} {text!r}: write name=number or name=low..high, not {part!r}"
                 )
             name, value = pair[1], pair[2]
             if name in read:
-                raise InputError(f"{option}: {name!r} is given twice")
+                raise UsageError(f"{option}: {name!r} is given twice")
             bounds = [_number(bound, part, option) for bound in value.split("..")]
             if len(bounds) > 2:
-                raise InputError(f"{option}: {part!r} has more than two bounds")
+                raise UsageError(f"{option}: {part!r} has more than two bounds")
             read[name] = bounds[0] if len(bounds) == 1 else tuple(bounds)
     return read
 
@@ -89,52 +147,81 @@ def _number(text: str, part: str, option: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(
+        raise UsageError(
             f"{option}: {text.strip()!r} in {part.strip()!r} is not a number"
         ) from None
+
+
+def check_syntax(where: tuple[str, ...], bridges: tuple[str, ...]) -> None:
+    """Refuse rules that cannot be parsed, before a model or data are loaded."""
+    from constraints import bridge, parse
+
+    for place, rule in _written(where):
+        _placed(place, parse, rule)
+    for text in bridges:
+        _placed("--bridge", bridge, text)
 
 
 def formulas(
     where: tuple[str, ...], bridges: tuple[str, ...], layout: Layout
 ) -> dict[str, Formula]:
     """The rules of --where and --bridge under their text, each once."""
-    from constraints import FormulaError, bridge, parse
+    from constraints import bridge, parse
     from constraints.ast.walk import spelled_out
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     if bridges and not series:
-        raise InputError(
-            "--bridge is for trajectories, values at steps; of rows: --where 'COLUMN = 11'"
+        raise UsageError(
+            "--bridge is for trajectories, values at steps", remedy="of rows: --where 'COLUMN = 11'"
         )
-    found: list[Formula] = []
-    for text in where:
-        written = files.read_rules(text[1:]) if text.startswith("@") else [("--where", text)]
-        for place, rule in written:
-            try:
-                found.append(spelled_out(parse(rule), layout))
-            except FormulaError as problem:
-                raise FormulaError(f"{place}: {problem}") from None
-    for text in bridges:
-        try:
-            found.append(bridge(text, series))
-        except FormulaError as problem:
-            raise FormulaError(f"--bridge: {problem}") from None
+    found = [
+        _placed(place, lambda text: spelled_out(parse(text), layout), rule)
+        for place, rule in _written(where)
+    ]
+    found += [_placed("--bridge", lambda text: bridge(text, series), text) for text in bridges]
     return {str(rule): rule for rule in found}
 
 
+def _written(where: tuple[str, ...]) -> list[tuple[str, str]]:
+    """(place, text) of each rule, those of files included."""
+    every: list[tuple[str, str]] = []
+    for text in where:
+        every += files.read_rules(text[1:]) if text.startswith("@") else [("--where", text)]
+    return every
+
+
+def _placed(place: str, read: Callable[[str], Formula], text: str) -> Formula:
+    """A rule as `read` understands it; its errors name the place it was written in."""
+    from constraints import FormulaError
+
+    try:
+        return read(text)
+    except FormulaError as problem:
+        raise FormulaError(
+            f"{place}: {problem.problem}",
+            value=problem.value,
+            allowed=problem.allowed,
+            remedy=problem.remedy,
+        ) from None
+
+
+def check_device(device: str, threads: int | None) -> None:
+    """Refuse a --device or --threads that cannot be, without loading torch."""
+    if device.split(":")[0] not in DEVICES:
+        raise UsageError(f"--device is {', '.join(DEVICES)} (or cuda:1), not {device!r}")
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        raise UsageError(f"--threads must be 1 to {MAX_THREADS}, not {threads}")
+
+
 def compute_on(device: str, threads: int | None) -> None:
-    """Check --device, and keep torch to --threads."""
+    """Check that --device is there, and keep torch to --threads."""
     import torch
 
-    kinds = ("cpu", "cuda", "mps")
-    if device.split(":")[0] not in kinds:
-        raise InputError(f"--device is {', '.join(kinds)} (or cuda:1), not {device!r}")
+    check_device(device, threads)
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as problem:
         reason = str(problem).splitlines()[0]
-        raise InputError(f"--device {device}: {reason}") from None
+        raise UsageError(f"--device {device}: {reason}") from None
     if threads is not None:
-        if not 1 <= threads <= MOST_THREADS:
-            raise InputError(f"--threads must be 1 to {MOST_THREADS}, not {threads}")
         torch.set_num_threads(threads)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from rich.markup import escape
 
-from cli import console, files, options, pictures
-from simulators.errors import InputError, unknown
+from cli import complete, console, files, options, pictures
+from cli.errors import UsageError, unknown
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,23 +26,33 @@ MOST_PANELS = 24
 MOST_IMAGES = 100
 
 
-@click.command()
-@click.argument("data", default="trajectories.nc")
-@click.option("--species", metavar="S,I", help="Which variables to draw [default: all].")
-@click.option("--against", metavar="DATA", help="A second dataset, drawn as dashed quantiles.")
-@click.option(
-    "--trajectories", type=int, default=40, show_default=True, help="Single ones to show."
+@click.command(cls=Command)
+@click.argument("data", default="trajectories.nc", shell_complete=complete.files)
+@section(
+    "What",
+    click.option("--species", metavar="S,I", help="Variables or columns to plot [default: all]."),
 )
-@click.option(
-    "--no-constraints",
-    "constraints",
-    flag_value=False,
-    default=True,
-    help="Leave out the scenario that DATA is labelled with.",
+@options.against("Second dataset, plotted as dashed quantiles.")
+@section(
+    "What",
+    click.option(
+        "--trajectories",
+        type=int,
+        default=40,
+        show_default=True,
+        help="Number of single trajectories to show.",
+    ),
+    click.option("--title", help="Heading of the figure."),
+    click.option(
+        "--no-constraints",
+        "constraints",
+        flag_value=False,
+        default=True,
+        help="Leave out the scenario that DATA is labelled with.",
+    ),
 )
-@click.option("--title", help="Heading of the picture.")
-@pictures.options
-@options.out(None, "Picture: .png, .svg or .pdf [default: the data's name with .png].")
+@section("Images", pictures.options)
+@options.out(None, "Figure: .png, .svg or .pdf [default: the data's name with .png].")
 @options.force
 @options.quiet
 def command(
@@ -63,7 +74,9 @@ def command(
     side by side, those that do not meet what was asked of them in a red frame.
     """
     if trajectories < 0:
-        raise InputError(f"--trajectories must be >= 0, not {trajectories}")
+        raise UsageError(f"--trajectories must be >= 0, not {trajectories}")
+    for path in filter(None, (data, against)):
+        files.check_exists(path)
     say = console.messages(quiet)
     images = pictures.opened(data, image, say.print)
     found = files.open_dataset(data) if images is None else images
@@ -89,14 +102,14 @@ def command(
         if name not in have:
             raise unknown("species", name, have)
     if not names:
-        raise InputError(f"{data!r} has no variables over (sample, time)")
+        raise UsageError(f"{data!r} has no variables over (sample, time)")
     if against is not None and files.is_table(against):
-        raise InputError(
+        raise UsageError(
             f"{against!r} holds a table, and {data!r} trajectories: draw two of a kind"
         )
     other = files.open_trajectories(against) if against else None
     if other is not None and not set(names) & set(series(other)):
-        raise InputError(f"{against!r} has none of {', '.join(names)}: nothing to compare")
+        raise UsageError(f"{against!r} has none of {', '.join(names)}: nothing to compare")
     try:
         figure = fan_chart(
             source,
@@ -107,7 +120,7 @@ def command(
             marks=None if constraints else (),
         )
     except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
-        raise InputError(f"cannot read {data!r}: {problem}") from None
+        raise UsageError(f"cannot read {data!r}: {problem}") from None
     _write(figure, target, names, say)
     if species is None and len(have) > MOST_PANELS:
         say.print(f"the first {MOST_PANELS} of {len(have)} variables; choose others with --species")
@@ -144,7 +157,7 @@ def _draw_images(
 
     for option, given in (("--species", species), ("--against", against)):
         if given is not None:
-            raise InputError(
+            raise UsageError(
                 f"{option} is not for images: draw each dataset by itself; surrogate evaluate "
                 "compares two"
             )
@@ -175,7 +188,7 @@ def _draw_table(
     if against is not None:
         other = files.open_dataset(against)
         if not is_table(other):
-            raise InputError(f"{against!r} holds trajectories, not a table: draw two of a kind")
+            raise UsageError(f"{against!r} holds trajectories, not a table: draw two of a kind")
         sides.append(Rows(other, "the other data", least=1))
     columns, lone = shared(*sides)
     have = [each.name for each in columns]

@@ -14,35 +14,40 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, files, options
-from cli.simulate import find, grid, network_options, parameters_of, start_of
+from cli import console, files, networks, options
+from cli.errors import UsageError
+from cli.networks import find, grid, parameters_of, start_of
+from cli.sections import Command, section
 from simulators import ReactionNetwork
-from simulators.errors import InputError, UnreachableError
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from constraints import Layout, Program
 
-TOGETHER = 20_000  # trajectories simulated at a time
-LARGEST = 200_000  # states up to which the master equation is solved
+BLOCK_SIZE = 20_000  # trajectories simulated at a time
+MAX_STATES = 200_000  # up to which the master equation is solved
 
 
-@click.command()
-@click.argument("model", default="esirs")
+@click.command(cls=Command)
+@networks.argument(default="esirs")
 @options.samples
+@options.seed
 @options.where
 @options.bridge
+@networks.start_and_parameters
+@networks.time_grid
 @options.end
-@network_options
-@click.option(
-    "--most",
-    type=int,
-    default=10_000_000,
-    show_default=True,
-    help="Trajectories that are simulated at most, where there is no exact answer.",
+@section(
+    "Advanced",
+    click.option(
+        "--most",
+        type=int,
+        default=10_000_000,
+        show_default=True,
+        help="Trajectories to simulate at most, where there is no exact answer.",
+    ),
 )
-@options.seed
 @options.out("reference.nc", "Output file: .nc or .zarr.")
 @options.force
 @options.as_json
@@ -53,7 +58,7 @@ def command(
     where: tuple[str, ...],
     bridge: tuple[str, ...],
     end: str | None,
-    steps: int | None,
+    points: int | None,
     until: float | None,
     population: int | None,
     initial: tuple[str, ...],
@@ -65,24 +70,31 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """The true answer to a scenario of MODEL, to judge samples by: exact draws of the master
-    equation where it can be solved and the scenario looks at one step at a time, else simulated
-    trajectories of which those that meet it are kept.
+    """Draw the true answer to a scenario of MODEL, to judge samples by.
+
+    The draws are exact, from the master equation, where it can be solved and the scenario reads one
+    step at a time; else they are the simulated trajectories that satisfy the scenario.
 
     \b
     surrogate reference esirs --bridge S0=95,I0=5,S25=30
     surrogate evaluate samples.nc --against reference.nc
     """
+    if not (where or bridge):
+        raise UsageError(
+            "state a scenario with --bridge or --where", remedy="without one: surrogate simulate"
+        )
+    options.check_syntax(where, bridge)
+    if samples < 1 or most < 1:
+        raise UsageError(f"--samples and --most must be >= 1, not {samples} and {most}")
+    network = find(model)
+
     from simulators.storage import SUFFIXES, check_target
 
     target = check_target(out, force, SUFFIXES)
-    if samples < 1 or most < 1:
-        raise InputError(f"--samples and --most must be >= 1, not {samples} and {most}")
-    network = find(model)
     given: dict[str, Any] = {
         "initial": start_of(initial),
         "parameters": parameters_of(network, params, population),
-        "times": grid(network, steps, until),
+        "times": grid(network, points, until),
     }
     say = console.messages(quiet)
 
@@ -95,10 +107,6 @@ def command(
     example = simulate(network, samples=100, seed=seed, **given)
     layout = layout_of(example)
     rules = options.formulas(where, bridge, layout)
-    if not rules:
-        raise InputError(
-            "state a scenario with --bridge or --where; without one: surrogate simulate"
-        )
     goal = conjunction(*rules.values())
     refuse_impossible(goal, layout, end=end)
     began = time.perf_counter()
@@ -131,18 +139,18 @@ def _exact(
     given: dict[str, Any],
     say: Console,
 ) -> Found | None:
-    """Draws of the master equation; None where it is not to be had."""
+    """Draws of the master equation; None where it cannot be solved."""
     import torch
 
     from constraints.compile.stepwise import stepwise
-    from simulators import MasterEquation
+    from simulators import InputError, MasterEquation, UnreachableError
 
     conditions = stepwise(program)
     if conditions is None:
         return None
     try:
         with say.status("solving the master equation"):
-            exact = MasterEquation(network, **given, max_states=LARGEST)
+            exact = MasterEquation(network, **given, max_states=MAX_STATES)
     except (InputError, RuntimeError):  # too many states, events, rates that change
         return None
 
@@ -170,7 +178,7 @@ def _kept(
     given: dict[str, Any],
     say: Console,
 ) -> Found:
-    """Simulated trajectories that meet the scenario."""
+    """Simulated trajectories that satisfy the scenario."""
     import xarray as xr
 
     from simulators import simulate
@@ -180,7 +188,7 @@ def _kept(
     drawn = kept = 0
     with console.bar(say, "simulating", samples) as advance:
         while kept < samples and drawn < most:
-            count = min(TOGETHER, most - drawn)
+            count = min(BLOCK_SIZE, most - drawn)
             data = simulate(network, samples=count, seed=seed, first=drawn, **given)
             met = program.verdict(tensors_of(data, layout)).numpy()
             parts.append(data.isel(sample=np.flatnonzero(met)))
@@ -188,8 +196,9 @@ def _kept(
             advance(min(int(met.sum()), samples - kept))
             kept += int(met.sum())
     if not kept:
-        raise InputError(
-            f"none of {drawn:,} simulated trajectories meets the scenario; allow more with --most"
+        raise UsageError(
+            f"none of {drawn:,} simulated trajectories satisfies the scenario",
+            remedy="allow more with --most",
         )
     data = xr.concat(parts, "sample").isel(sample=slice(samples))
     data = data.assign_coords(sample=("sample", np.arange(data.sizes["sample"])))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from cli import console, files, options, pictures, tables
+from cli import complete, console, files, options, pictures, tables
 from cli.compared import meeting, opened
-from simulators.errors import InputError
+from cli.errors import UsageError
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     from surrogate.reports.facts import Facts
@@ -21,17 +22,27 @@ DEFAULT = "samples.nc"
 FORMATS = (".html", ".htm")
 
 
-@click.command()
-@click.argument("data", default=DEFAULT)
-@click.option("--against", metavar="DATA", help="A reference to compare with, of the same grid.")
-@click.option("--title", help="Heading of the page.")
-@click.option("--target", metavar="COLUMN", help="Of a table: predict it, learning from DATA.")
-@click.option(
-    "--train", metavar="TABLE", help="The rows that were learned from [default: the reference]."
+@click.command(cls=Command)
+@click.argument("data", default=DEFAULT, shell_complete=complete.files)
+@options.against("Reference data to compare with, of the same kind and grid.")
+@section("What", click.option("--title", help="Heading of the page."))
+@section(
+    "Tables",
+    click.option(
+        "--target",
+        metavar="COLUMN",
+        help="Predict this column of real rows, after learning from DATA.",
+    ),
+    click.option(
+        "--train",
+        metavar="TABLE",
+        shell_complete=complete.files,
+        help="Rows that the model was trained on [default: the reference].",
+    ),
 )
 @options.meeting
-@tables.options
-@pictures.options
+@section("Tables", tables.options)
+@section("Images", pictures.options)
 @options.out(None, "Page: .html [default: the data's name with .html].")
 @options.force
 @options.as_json
@@ -66,10 +77,15 @@ def command(
     from simulators.storage import check_target, replacing
 
     if data == DEFAULT and not Path(data).exists():
-        raise InputError(
-            f"there is no file {data!r}; make one with: surrogate sample --bridge "
-            "S0=95,I0=5,S25=30, or name your data: surrogate report trajectories.nc"
+        raise UsageError(
+            f"there is no file {data!r}",
+            value=data,
+            remedy="make one with: surrogate sample --bridge S0=95,I0=5,S25=30, or name your data: "
+            "surrogate report trajectories.nc",
         )
+    options.check_syntax(where, ())
+    for path in filter(None, (data, against, train)):
+        files.check_exists(path)
     say = console.messages(quiet)
     if not any(files.is_table(path) for path in (data, against or data)):
         tables.refuse(table, "these are none")
@@ -81,7 +97,7 @@ def command(
 
     if where:
         if against is None or other is None:
-            raise InputError("--where chooses samples of the reference; give one with --against")
+            raise UsageError("--where chooses samples of the reference; give one with --against")
         other = meeting(against, other, where, say.print)
 
     from surrogate.reports.facts import facts

@@ -13,8 +13,9 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, files, grids, options, pictures
-from simulators.errors import InputError
+from cli import complete, console, files, grids, options, pictures
+from cli.errors import UsageError
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,111 +31,142 @@ TABLE = "table"  # the kind of such a model
 YEAR = 31_557_600  # seconds
 
 
-@click.command()
-@click.argument("model", required=False)
-@click.option("--samples", "-n", type=int, help="How many to draw.  [default: 10000; 64 images]")
-@options.where
-@options.bridge
-@options.end
-@pictures.scenery
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "twisted", "moments", "guidance", "universal", "rejection"]),
-    default="auto",
-    show_default=True,
-    help="With a scenario: particles that are guided to it (twisted), draws of which those that "
-    "meet it are kept (rejection), the paper's guidance, universal guidance, or, as images are by "
-    "default, led by the moments of what the network expects (moments).",
-)
-@click.option(
-    "--schedule",
-    type=click.Choice(["snr", "linear"]),
-    default="snr",
-    show_default=True,
-    help="Of guidance: how its strength grows as the noise falls.",
-)
-@click.option(
-    "--correctors",
-    type=int,
-    default=2,
-    show_default=True,
-    help="Of guidance: Langevin steps at each noise level.",
-)
-@click.option(
-    "--no-forward",
-    "forward",
-    flag_value=False,
-    default=True,
-    help="Of universal: without the gradient through the network.",
-)
-@click.option(
-    "--backward",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Of universal: steps uphill of the clean point.",
-)
-@click.option(
-    "--recurrence",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Of universal: how often each step is taken.",
-)
-@click.option(
-    "--strength",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Of guidance and universal: λ, the weight of the scenario.",
-)
-@click.option(
-    "--langevin",
-    type=int,
-    help="Of guidance and universal: Langevin steps at the end [default: 2000; 0].",
-)
-@click.option(
-    "--jacobian",
-    type=click.Choice(["auto", "gaussian", "network"]),
-    default="auto",
-    show_default=True,
-    help="Of twisted and moments: how a clean point follows a noisy one, by the data's covariance "
-    "or by the network, which costs twice as much [auto: of images the network].",
-)
-@click.option(
-    "--particles", type=int, help="Of the method twisted [default: three times --samples]."
-)
-@click.option(
-    "--hardness",
-    type=float,
-    help="Take rules softly: a >= b counts as logsigmoid(HARDNESS (a - b)) [default: hard].",
-)
-@click.option(
-    "--no-consistency",
-    "consistency",
-    flag_value=False,
-    default=True,
-    help="Leave out what every trajectory of the network obeys.",
-)
-@click.option("--weighted", is_flag=True, help="Keep samples with their weights (log_weight).")
-@click.option(
-    "--solver",
-    type=click.Choice(["ode", "heun", "sde", "predictor-corrector"]),
-    default="ode",
-    show_default=True,
-    help="Without a scenario: how noise becomes a sample; few steps, or many as in the paper.",
-)
-@click.option(
-    "--steps", type=int, help="Noise levels on the way.  [default: 40; 1000 as in the paper]"
+@click.command(cls=Command)
+@click.argument("model", required=False, shell_complete=complete.surrogate_models)
+@section(
+    "What",
+    click.option(
+        "--samples",
+        "-n",
+        type=int,
+        help="Number of samples to draw  [default: 10000; 64 images].",
+    ),
 )
 @options.seed
+@options.where
+@options.bridge
 @options.out(
     None,
-    "Output file: .nc or .zarr [default: samples.nc]; of a table .csv, .tsv, .parquet or .nc "
-    "[default: rows.csv]; of images .png (a sheet), .npz, .nc or a folder/ "
-    "[default: samples.png and samples.npz].",
+    "Output file. Trajectories: .nc or .zarr [default: samples.nc]; tables: .csv, .tsv, .parquet "
+    "or .nc [default: rows.csv]; images: .png (a sheet), .npz, .nc or a folder/ [default: "
+    "samples.png and samples.npz].",
 )
 @options.force
+@section(
+    "Method",
+    click.option(
+        "--method",
+        type=click.Choice(["auto", "twisted", "moments", "guidance", "universal", "rejection"]),
+        default="auto",
+        show_default=True,
+        help="How a scenario is sampled: guided particles (twisted), unconditional draws of which "
+        "those that satisfy it are kept (rejection), the guidance gradient of the paper "
+        "(guidance), universal guidance, or moment matching of the network's estimate (moments, "
+        "the default for images).",
+    ),
+    click.option(
+        "--steps",
+        type=int,
+        help="Number of noise levels  [default: 40; 1000 for predictor-corrector].",
+    ),
+    click.option(
+        "--solver",
+        type=click.Choice(["ode", "heun", "sde", "predictor-corrector"]),
+        default="ode",
+        show_default=True,
+        help="How noise becomes a sample without a scenario.",
+    ),
+    click.option(
+        "--hardness",
+        type=float,
+        help="Soften rules: a >= b counts as logsigmoid(HARDNESS (a - b)) [default: hard].",
+    ),
+    click.option(
+        "--no-consistency",
+        "consistency",
+        flag_value=False,
+        default=True,
+        help="Leave out the rules that every trajectory of the network obeys.",
+    ),
+    click.option(
+        "--weighted", is_flag=True, help="Keep weighted samples with their weights (log_weight)."
+    ),
+)
+@section(
+    "Method: twisted",
+    click.option(
+        "--particles", type=int, help="Number of particles [default: three times --samples]."
+    ),
+)
+@section(
+    "Method: twisted, moments",
+    click.option(
+        "--jacobian",
+        type=click.Choice(["auto", "gaussian", "network"]),
+        default="auto",
+        show_default=True,
+        help="Derivative of a clean estimate: by the data's covariance, or by the network at "
+        "twice the cost [auto: for images the network].",
+    ),
+)
+@section(
+    "Method: guidance",
+    click.option(
+        "--schedule",
+        type=click.Choice(["snr", "linear"]),
+        default="snr",
+        show_default=True,
+        help="How the strength of guidance grows as the noise falls.",
+    ),
+    click.option(
+        "--correctors",
+        type=int,
+        default=2,
+        show_default=True,
+        help="Langevin steps at each noise level.",
+    ),
+)
+@section(
+    "Method: guidance, universal",
+    click.option(
+        "--strength",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Weight λ of the scenario.",
+    ),
+    click.option(
+        "--langevin",
+        type=int,
+        help="Langevin steps at the end [default: 2000; 0 for universal].",
+    ),
+)
+@section(
+    "Method: universal",
+    click.option(
+        "--no-forward",
+        "forward",
+        flag_value=False,
+        default=True,
+        help="Leave out the gradient through the network.",
+    ),
+    click.option(
+        "--backward",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Gradient steps on the clean estimate.",
+    ),
+    click.option(
+        "--recurrence",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Number of times each step is taken.",
+    ),
+)
+@section("Images", pictures.scenery)
+@options.end
 @options.threads
 @options.device
 @options.as_json
@@ -158,9 +190,8 @@ def command(
     """Draw trajectories, rows of a table or images from MODEL: a folder that `surrogate train`
     made, or a bundled model.
 
-    Without MODEL it is the folder model/ if there is one, else the bundled model esirs. With
-    --bridge and --where they are samples of that scenario, which all of them meet, and the
-    scenario's probability is told.
+    MODEL defaults to the folder model/ if there is one, else to the bundled model esirs. With
+    --bridge or --where all samples satisfy that scenario, and its probability is reported.
 
     \b
     surrogate sample --bridge S0=95,I0=5,S25=30
@@ -168,27 +199,32 @@ def command(
     surrogate sample wine --where "alcohol >= 12 and quality = 7" -o rows.csv
     surrogate sample digits --where "mean(image, upper) <= 0.05" -o grid.png
     """
+    options.check_syntax(where, bridge)
+    options.check_device(device, threads)
+    if samples is not None and samples < 1:
+        raise UsageError(f"--samples must be >= 1, not {samples}")
+    folder, what = chosen(model)
+
+    from surrogate.io import model_folder
+
+    model_folder.read_config(folder)
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
 
     _refuse_foreign(asked["method"], bool(where or bridge))
-
     options.compute_on(device, threads)
-    folder, what = chosen(model)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
     targets = _targets(out, force, found)
     scenery = pictures.read_scenery(named, found.codec.layout())
     if scenery.given and not where:
-        raise InputError("--picture, --region and --classifier are for rules: add --where")
+        raise UsageError("--picture, --region and --classifier are for rules: add --where")
     found = found.knowing(**scenery.given) if scenery.given else found
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
     if samples is None:
         samples = pictures.SAMPLES if found.kind.stored == pictures.KIND else SAMPLES
-    if samples < 1:
-        raise InputError(f"--samples must be >= 1, not {samples}")
     start = time.perf_counter()
     if where or bridge:
         from surrogate.guidance.sampler import Settings
@@ -288,20 +324,20 @@ def _next(
 def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
     """Rows and images have no steps that a bridge could be between."""
     if bridges and model.kind.stored == pictures.KIND:
-        raise InputError(
+        raise UsageError(
             "--bridge is for trajectories, values at steps; of images: --where 'mean(image) > 0.3'"
         )
     if bridges and model.kind.stored == TABLE:
         signals = model.codec.layout().signals
         name = next((each.name for each in signals if not each.categories), "column")
         rule = f"{name} = 11" if name.isidentifier() else f'"{name}" = 11'
-        raise InputError(
+        raise UsageError(
             f"--bridge is for trajectories, values at steps; of rows: --where {shlex.quote(rule)}"
         )
 
 
 def _refuse_foreign(method: str, scenario: bool) -> None:
-    """InputError for an option that says nothing here: of another method, or of no scenario."""
+    """UsageError for an option that says nothing here: of another method, or of no scenario."""
     from surrogate.guidance.settings import COMMON, OWN, owners
 
     context = click.get_current_context()
@@ -313,12 +349,12 @@ def _refuse_foreign(method: str, scenario: bool) -> None:
             name, f"--{name}"
         )
         if name == "solver" and scenario:
-            raise InputError("--solver is for draws without a scenario; with one: --method")
+            raise UsageError("--solver is for draws without a scenario; with one: --method")
         if name != "solver" and not scenario:
-            raise InputError(f"{option} needs a scenario: add --bridge or --where")
+            raise UsageError(f"{option} needs a scenario: add --bridge or --where")
         if name not in ("solver", *COMMON, *OWN[method]):
             whose = " or ".join(f"--method {each}" for each in owners(name) if each != "auto")
-            raise InputError(f"{option} belongs to {whose}, not to --method {method}")
+            raise UsageError(f"{option} belongs to {whose}, not to --method {method}")
 
 
 def chosen(model: str | None) -> tuple[Path, str]:

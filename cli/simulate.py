@@ -4,64 +4,42 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
 
 import click
-import numpy as np
 from rich.markup import escape
 
-from cli import console, options
-from simulators import ReactionNetwork, models
-from simulators.errors import InputError, unknown
+from cli import console, networks, options
+from cli.networks import find, grid, parameters_of, start_of
+from cli.sections import Command, section
 from simulators.kernels import methods
-from simulators.network import even_times
-
-F = TypeVar("F", bound=Callable[..., Any])
-_NETWORK = [
-    click.option("--steps", type=int, help="Number of grid times [default: the model's]."),
-    click.option("--until", type=float, help="Last time of the grid [default: the model's]."),
-    click.option("--population", type=int, help="Size of the conserved population."),
-    click.option(
-        "--initial",
-        multiple=True,
-        metavar="S=95,I=5",
-        help="Initial counts, ranges (I=1..10), or uniform.",
-    ),
-    click.option(
-        "--param",
-        "params",
-        multiple=True,
-        metavar="beta=2.4",
-        help="Parameter value, or range (beta=2..3): one draw per trajectory.",
-    ),
-]
 
 
-def network_options(command: F) -> F:
-    """How a network is simulated: its grid, size, start and parameters."""
-    made: Any = command
-    for option in reversed(_NETWORK):
-        made = option(made)
-    return made  # type: ignore[no-any-return]
-
-
-@click.command()
-@click.argument("model")
+@click.command(cls=Command)
+@networks.argument()
 @options.samples
-@network_options
-@click.option(
-    "--method",
-    type=click.Choice(list(methods())),
-    default="direct",
-    show_default=True,
-    help="; ".join(f"{name}: {each.summary}" for name, each in methods().items()) + ".",
-)
-@click.option(
-    "--max-events", type=int, default=100_000_000, show_default=True, help="Budget per trajectory."
-)
 @options.seed
+@networks.start_and_parameters
+@networks.time_grid
+@section(
+    "Method",
+    click.option(
+        "--method",
+        type=click.Choice(list(methods())),
+        default="direct",
+        show_default=True,
+        help="; ".join(f"{name}: {each.summary}" for name, each in methods().items()) + ".",
+    ),
+)
+@section(
+    "Advanced",
+    click.option(
+        "--max-events",
+        type=int,
+        default=100_000_000,
+        show_default=True,
+        help="Budget of events per trajectory.",
+    ),
+)
 @options.out("trajectories.nc", "Output file: .nc or .zarr.")
 @options.force
 @options.threads
@@ -70,7 +48,7 @@ def network_options(command: F) -> F:
 def command(
     model: str,
     samples: int,
-    steps: int | None,
+    points: int | None,
     until: float | None,
     population: int | None,
     initial: tuple[str, ...],
@@ -88,7 +66,7 @@ def command(
     network = find(model)
     parameters = parameters_of(network, params, population)
     start = start_of(initial)
-    times = grid(network, steps, until)
+    times = grid(network, points, until)
     say = console.messages(quiet)
 
     from simulators.ensemble import make_engine
@@ -120,48 +98,3 @@ def command(
             "seed": seed,
         }
         click.echo(json.dumps(summary))
-
-
-def find(model: str) -> ReactionNetwork:
-    """A built-in model by name, or an SBML file by path."""
-    if model in models.MODELS:
-        return models.get(model)
-    path = Path(model)
-    if path.suffix.lower() in (".xml", ".sbml") or path.exists():
-        from simulators.sbml import read_sbml
-
-        return read_sbml(path)
-    raise InputError(
-        f"{unknown('model', model, models.MODELS)}; or give an SBML file, my_model.xml"
-    )
-
-
-def parameters_of(
-    network: ReactionNetwork, params: tuple[str, ...], population: int | None
-) -> dict[str, Any]:
-    parameters = options.assignments(params, "--param")
-    if population is not None:
-        if network.population is None:
-            raise InputError(f"{network.name} has no conserved population; set --initial instead")
-        if network.population in parameters:
-            raise InputError(
-                f"--population and --param {network.population} say the same: give one"
-            )
-        if population < 0:
-            raise InputError(f"--population must be >= 0, not {population}")
-        parameters[network.population] = population
-    return parameters
-
-
-def start_of(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
-    if texts in (("uniform",), ("fixed",)):
-        return texts[0]
-    return options.assignments(texts, "--initial") or None
-
-
-def grid(network: ReactionNetwork, steps: int | None, until: float | None) -> np.ndarray | None:
-    if steps is None and until is None:
-        return None
-    return even_times(
-        network.until if until is None else until, network.steps if steps is None else steps
-    )

@@ -18,8 +18,9 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from cli import console, options, pictures, tables
-from simulators.errors import InputError
+from cli import complete, console, options, pictures, tables
+from cli.errors import UsageError
+from cli.sections import Command, section
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,31 +34,45 @@ FIRST = 20_000  # simulated trajectories that the codec and the card see
 TELL = 20.0  # seconds between lines where nobody watches a bar
 
 
-@click.command()
-@click.argument("data", required=False)
-@click.option("--simulate", "simulated", metavar="MODEL", help="Train on fresh trajectories of it.")
-@click.option(
-    "--preset",
-    "preset_name",
-    type=click.Choice(["quick", "default", "best"]),
-    default="default",
-    show_default=True,
-    help="Two minutes, ten, or half an hour on two cores.",
-)
-@click.option("--iterations", type=int, help="Updates of the weights [default: the preset's].")
-@tables.options
-@tables.types
-@pictures.options
-@click.option(
-    "--transform",
-    "transformed",
-    multiple=True,
-    metavar="NAME=KIND",
-    help="Learn NAME as it is (identity), its log or logit(LOW,HIGH) [default: by its tail].",
+@click.command(cls=Command)
+@click.argument("data", required=False, shell_complete=complete.files)
+@section(
+    "What",
+    click.option(
+        "--preset",
+        type=click.Choice(["quick", "default", "best"]),
+        default="default",
+        show_default=True,
+        help="Train for two minutes, ten, or half an hour on two cores.",
+    ),
+    click.option(
+        "--iterations", type=int, help="Number of weight updates [default: the preset's]."
+    ),
+    click.option(
+        "--simulate",
+        "simulated",
+        metavar="MODEL",
+        shell_complete=complete.simulator_models,
+        help="Train on fresh trajectories of a simulator instead of DATA.",
+    ),
 )
 @options.seed
+@section("Tables", tables.options, tables.types)
+@section("Images", pictures.options)
+@section(
+    "Advanced",
+    click.option(
+        "--transform",
+        "transforms",
+        multiple=True,
+        metavar="NAME=KIND",
+        help="Learn NAME as it is (identity), its log or logit(LOW,HIGH) [default: by its tail].",
+    ),
+)
 @options.out("model", "Folder of the model.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run.")
+@section(
+    "Output", click.option("--resume", is_flag=True, help="Continue an interrupted training run.")
+)
 @options.force
 @options.threads
 @options.device
@@ -66,12 +81,12 @@ TELL = 20.0  # seconds between lines where nobody watches a bar
 def command(
     data: str | None,
     simulated: str | None,
-    preset_name: str,
+    preset: str,
     iterations: int | None,
     table: dict[str, Any],
     types: tuple[str, ...],
     image: dict[str, Any],
-    transformed: tuple[str, ...],
+    transforms: tuple[str, ...],
     seed: int,
     out: str,
     resume: bool,
@@ -100,7 +115,8 @@ def command(
     surrogate train --simulate esirs --preset quick
     """
     if data is not None and simulated is not None:
-        raise InputError("give DATA or --simulate, not both")
+        raise UsageError("give DATA or --simulate, not both")
+    options.check_device(device, threads)
     target, folder = _places(out, resume, force)
     say = console.messages(quiet)
     make = None
@@ -111,8 +127,8 @@ def command(
     else:
         path = "trajectories.nc" if data is None else data
         source = _opened(path, table, types, image, say)
-    if transformed and "time" not in source.dims:
-        raise InputError(
+    if transforms and "time" not in source.dims:
+        raise UsageError(
             "--transform is for trajectories; the numbers of rows are learned by their quantiles, "
             "and images as they are, which need none"
         )
@@ -123,7 +139,7 @@ def command(
     from surrogate.io import model_folder as store
 
     options.compute_on(device, threads)
-    chosen = preset_named(preset_name, iterations)
+    chosen = preset_named(preset, iterations)
     checkpoints = Checkpoints(folder, _words())
     run = fitting.Run(
         source,
@@ -132,7 +148,7 @@ def command(
         make,
         checkpoints,
         device,
-        transforms=_transforms(transformed),
+        transforms=_transforms(transforms),
         resume=resume,
     )
     codec, trainer = run.model.codec, run.trainer
@@ -178,7 +194,7 @@ def _check_learned(source: xr.Dataset, learned: Sequence[str]) -> None:
     """Refuse to leave out a column in silence."""
     lost = [str(name) for name in source.data_vars if str(name) not in learned]
     if lost and "time" not in source.dims and not pictures.is_images(source):
-        raise InputError(
+        raise UsageError(
             f"columns cannot be learned under the names {', '.join(lost)}, which are those of "
             f"labels; rename them, or leave them out: --type {shlex.quote(f'{lost[0]}=ignore')}"
         )
@@ -189,7 +205,7 @@ def _transforms(given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, equals, kind = text.rpartition("=")
         if not equals or not name.strip() or not kind.strip():
-            raise InputError(f"--transform is NAME=KIND, as in I=log, not {text!r}")
+            raise UsageError(f"--transform is NAME=KIND, as in I=log, not {text!r}")
         found[name.strip()] = kind.strip()
     return found
 
@@ -206,18 +222,18 @@ def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
     checkpoints = target.with_name(f"{target.name}.training")
     _check_writable(target)
     if (checkpoints.exists() or checkpoints.is_symlink()) and not checkpoints.is_dir():
-        raise InputError(
+        raise UsageError(
             f"{str(checkpoints)!r} is a file, where a folder is needed: it is left alone"
         )
     interrupted = (checkpoints / "state.json").exists()
     if resume:
         if not interrupted:
-            raise InputError(f"there is no interrupted run in {str(checkpoints)!r}")
+            raise UsageError(f"there is no interrupted run in {str(checkpoints)!r}")
         return target, checkpoints
     if target.exists() and any(target.iterdir()) and not force:
-        raise InputError(f"{out!r} exists; replace it with --force or choose another with -o")
+        raise UsageError(f"{out!r} exists; replace it with --force or choose another with -o")
     if interrupted and not force:
-        raise InputError(
+        raise UsageError(
             f"{str(checkpoints)!r} holds an interrupted run: go on with it "
             f"({_started(checkpoints)}), or start anew with --force"
         )
@@ -227,7 +243,7 @@ def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
 def _check_writable(target: Path) -> None:
     """Now rather than after the work; what a killed run left half replaced is put right."""
     if not target.parent.is_dir():
-        raise InputError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
+        raise UsageError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
     try:
         Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")).rmdir()
         if target.with_name(f".{target.name}.old").exists():
@@ -235,7 +251,7 @@ def _check_writable(target: Path) -> None:
 
             store.settle(target)
     except OSError as problem:
-        raise InputError(
+        raise UsageError(
             f"cannot write to the folder {str(target.parent)!r}: {problem.strerror}; choose "
             "another with -o"
         ) from None
@@ -278,7 +294,7 @@ def _words() -> list[str]:
 
 def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], xr.Dataset]]:
     """The first trajectories of a model, and a way to make others."""
-    from cli.simulate import find
+    from cli.networks import find
     from simulators import simulate
 
     network = find(name)

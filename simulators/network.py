@@ -299,7 +299,7 @@ def _check_even(until: float, steps: int) -> None:
     if not isinstance(until, Real) or not 0 < until < float("inf"):
         raise InputError(f"until must be a number > 0, not {until!r}")
     if not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"steps must be from 1 to {MOST_STEPS:,}, not {steps!r}")
+        raise InputError(f"grid points must be from 1 to {MOST_STEPS:,}, not {steps!r}")
 
 
 def _initial(name: str, count: int | str | Expression) -> Expression:

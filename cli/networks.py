@@ -1,0 +1,122 @@
+"""Reaction networks on the command line: MODEL and the options of its simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from cli import complete, options
+from cli.errors import UsageError, unknown
+from cli.sections import section
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simulators import ReactionNetwork
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Renamed(click.Option):
+    """An option that also understands names it had before, which neither help nor Tab show."""
+
+    def __init__(self, *words: Any, before: tuple[str, ...] = (), **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        self.before = before
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown, self.opts = self.opts, [*self.opts, *self.before]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
+def argument(**settings: Any) -> Callable[[F], F]:
+    """MODEL: a built-in name or an SBML file."""
+    return click.argument("model", shell_complete=complete.simulator_models, **settings)
+
+
+start_and_parameters = section(
+    "What",
+    click.option(
+        "--param",
+        "params",
+        multiple=True,
+        metavar="beta=2.4",
+        help="Value of a parameter, or a range (beta=2..3) with one draw per trajectory.",
+    ),
+    click.option(
+        "--initial",
+        multiple=True,
+        metavar="S=95,I=5",
+        help="Initial counts, ranges (I=1..10), or uniform.",
+    ),
+    click.option("--population", type=int, help="Size of the conserved population."),
+)
+time_grid = section(
+    "What",
+    click.option(
+        "--points",
+        cls=Renamed,
+        before=("--steps",),
+        type=int,
+        help="Number of grid times [default: the model's].",
+    ),
+    click.option("--until", type=float, help="Last time of the grid [default: the model's]."),
+)
+
+
+def find(model: str) -> ReactionNetwork:
+    """A built-in model by name, or an SBML file by path."""
+    from simulators import models
+
+    if model in models.MODELS:
+        return models.get(model)
+    path = Path(model)
+    if path.suffix.lower() in (".xml", ".sbml") or path.exists():
+        from simulators.sbml import read_sbml
+
+        return read_sbml(path)
+    raise unknown("model", model, models.MODELS, "or give an SBML file, my_model.xml")
+
+
+def parameters_of(
+    network: ReactionNetwork, params: tuple[str, ...], population: int | None
+) -> dict[str, Any]:
+    """Values and ranges of the parameters, the population among them."""
+    parameters = options.assignments(params, "--param")
+    if population is not None:
+        if network.population is None:
+            raise UsageError(
+                f"{network.name} has no conserved population", remedy="set --initial instead"
+            )
+        if network.population in parameters:
+            raise UsageError(
+                f"--population and --param {network.population} say the same", remedy="give one"
+            )
+        if population < 0:
+            raise UsageError(f"--population must be >= 0, not {population}")
+        parameters[network.population] = population
+    return parameters
+
+
+def start_of(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
+    """Initial counts and ranges, or the name of a distribution of them."""
+    if texts in (("uniform",), ("fixed",)):
+        return texts[0]
+    return options.assignments(texts, "--initial") or None
+
+
+def grid(network: ReactionNetwork, points: int | None, until: float | None) -> np.ndarray | None:
+    """The grid of times; None for the network's own."""
+    from simulators.network import even_times
+
+    if points is None and until is None:
+        return None
+    return even_times(
+        network.until if until is None else until, network.steps if points is None else points
+    )
