@@ -1,7 +1,7 @@
 """One thread for each test process, which run side by side; and which tests are slow.
 
 `slow.txt` lists tests by measured CPU time; `make check` leaves them out (-m "not slow"), and
-`make durations` measures them again. A line is a node id, or the beginning of several.
+`make durations` measures them again. A line is the seconds and the node id, without parameters.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 HERE = Path(__file__).parent
-SLOW = tuple(
+SLOW = {
     line.split(maxsplit=1)[1]
     for line in (HERE / "slow.txt").read_text(encoding="utf-8").splitlines()
-)
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests first, so that no process waits for a long one at the end."""
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        if item.nodeid.partition("[")[0] in SLOW:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-LIMIT = 1.0  # seconds
+LIMIT = 0.5  # seconds
 
 
 def slowest(lines: list[str]) -> dict[str, float]:
