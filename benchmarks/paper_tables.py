@@ -24,9 +24,9 @@ from report import Section, Target
 from cli.files import open_dataset
 from constraints import parse
 from surrogate import fitting
+from surrogate.data import evaluate
 from surrogate.diffusion.presets import PRESETS
 from surrogate.diffusion.split import split
-from surrogate.evaluation.evaluate import evaluate
 from surrogate.guidance.sampler import Settings, sample
 from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate

@@ -17,7 +17,7 @@ from cli.compared import meeting, opened
 from cli.sections import Command, section
 
 if TYPE_CHECKING:
-    from surrogate.evaluation.evaluate import Evaluation
+    from surrogate.evaluation.result import Evaluation
 
 
 @click.command(cls=Command)
@@ -78,10 +78,12 @@ def command(
     learned = None if train is None else opened(train, table, image, say.print)
     reference = meeting(against, reference, where, say.print)
 
-    from surrogate.evaluation.evaluate import evaluate
+    from surrogate.data import evaluate
 
     with say.status("measuring"):
-        found = evaluate(source, reference, seed=seed, target=target, train=learned)
+        options_ = {"target": target, "train": learned}
+        given = {name: each for name, each in options_.items() if each is not None}
+        found = evaluate(source, reference, seed=seed, **given)
     if as_json:
         click.echo(json.dumps({"data": data, "against": against, "seed": seed, **found.to_dict()}))
     else:
@@ -91,7 +93,7 @@ def command(
 
 def _show(found: Evaluation) -> None:
     """A table for people; lines of plain text where the output goes elsewhere."""
-    from surrogate.evaluation.evaluate import HEADER
+    from surrogate.evaluation.result import HEADER
 
     screen = Console(highlight=False)
     if not screen.is_terminal:

@@ -126,7 +126,7 @@ def command(
         click.echo(json.dumps(summary))
     if trust is not None:
         colour = {"good": "green", "care": "yellow", "poor": "red"}[trust.level]
-        say.print(f"[{colour}]{escape(trust.says)}[/{colour}]")
+        say.print(f"[{colour}]{escape(trust.summary)}[/{colour}]")
         for reason in trust.against:
             say.print(f"  {escape(reason)}")
     say.print(f"[bold]{escape(str(page_))}[/bold]  {console.size(len(content))}, for any browser")

@@ -386,13 +386,11 @@ def _duration(seconds: float) -> str:
 
 
 def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
-    from surrogate.reports.card import table
-
     about = model.about
     steps = about["looks"][-1]["step"]
     say(f"[bold]{escape(str(target))}[/bold]  {steps:,} updates, seed {about['seed']}")
     if about["card"] is None:
         say(f"its samples cannot be judged: {escape(about['problem'])}")
     else:
-        say(escape(table(about["card"])))
+        say(escape(model.kind.card_table(about["card"])))
     say(f"next: surrogate sample {escape(shlex.quote(str(target)))}")

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surrogate.data import evaluate as evaluate
     from surrogate.errors import ModelError as ModelError
     from surrogate.errors import TrainingError as TrainingError
-    from surrogate.evaluation.evaluate import evaluate as evaluate
     from surrogate.fitting import fit as fit
     from surrogate.model import Surrogate as Surrogate
     from surrogate.model import load as load
@@ -27,7 +27,7 @@ _HOMES = {
     "ModelError": "errors",
     "Surrogate": "model",
     "TrainingError": "errors",
-    "evaluate": "evaluation.evaluate",
+    "evaluate": "data",
     "fit": "fitting",
     "load": "model",
     "pretrained": "model",

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 import xarray as xr
 
+from surrogate.data import evaluate
 from surrogate.diffusion.split import Split
-from surrogate.evaluation.evaluate import evaluate
 from surrogate.model import Surrogate
 from surrogate.random import Evaluation, stream
 

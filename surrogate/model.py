@@ -30,7 +30,7 @@ from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
 from surrogate.kinds.codec import Codec
 from surrogate.random import Evaluation, Sampling, Training, stream
-from surrogate.reports.card import card, curve
+from surrogate.reports.card import curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 
 SPREAD = ("values", "vectors")
@@ -212,7 +212,7 @@ class Surrogate:
                 "about": self.about,
             }
             store.write_json(part / CONFIG, store.sealed(config))
-            store.write_bytes(part / CARD, card(self.codec, self.about).encode())
+            store.write_bytes(part / CARD, self.kind.card(self.codec, self.about).encode())
             store.write_bytes(part / CURVE, curve(self.about.get("looks", [])).encode())
 
     @classmethod

@@ -27,20 +27,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from surrogate.evaluation.weights import Array, effective_sample_size
 
 SPLITS = 20
-PAIRED = 1_500  # samples of each side in the energy distance: it looks at all pairs
+MAX_ENERGY_SAMPLES = 1_500  # of each dataset in the energy distance, which needs all pairs
 PERMUTATIONS = 100
-CLASSIFIED = 5_000  # samples of each side that the classifier sees
+MAX_CLASSIFIED = 5_000  # samples of each dataset that the classifier sees
 FOLDS = 5
-FAR = 6.0  # standard deviations beyond which the classifier sees no difference
+CLIP = 6.0  # standard deviations beyond which the classifier sees no difference
 RIDGE = 1.0
-
-
-def effective(weights: Array) -> float:
-    """How many samples of equal weight are worth as much as these, (n,)."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 class Measure(ABC):
@@ -68,7 +63,7 @@ def floor(
     gives the same splits, so the floors of several variables of a dataset belong together.
     """
     total = measure.sums(y, weights)
-    m, size = len(y), effective(weights)
+    m, size = len(y), effective_sample_size(weights)
     part = min(max(round(m * min(n, size) / (min(n, size) + size)), 1), m - 1)
     found = []
     for k in range(splits):
@@ -76,10 +71,28 @@ def floor(
         rows, rest = order[:part], order[part:]
         # the remainder of a total is quicker than a sum, and exact up to rounding
         sums = measure.sums(y[rows], weights[rows])
-        noise = 1 / effective(weights[rows]) + 1 / effective(weights[rest])
+        noise = 1 / effective_sample_size(weights[rows]) + 1 / effective_sample_size(weights[rest])
         scale = math.sqrt((1 / n + 1 / size) / noise)
         found.append(scale * measure.between(sums, total - sums))
     return np.stack(found)
+
+
+def with_floor(
+    measure: Measure,
+    x: Array,
+    y: Array,
+    weights: Array,
+    others: Array,
+    *,
+    seed: int,
+    n: float | None = None,
+) -> tuple[Array, Array]:
+    """The distances (...) of x from y, and those among splits of y, (splits, ...).
+
+    `n`: the effective size of the sample that x is a part of, if it is not the weights'.
+    """
+    size = effective_sample_size(weights) if n is None else n
+    return measure(x, y, weights, others), floor(measure, y, others, size, seed=seed)
 
 
 # --- histograms -----------------------------------------------------------------------------------
@@ -243,7 +256,10 @@ def energy_distance(
     With u the weights of x and minus those of y, each normalised, it is -uᵀMu, M_ij = |z_i - z_j|.
     """
     random = np.random.default_rng([seed, 1])
-    rows, rest = _some(len(x), PAIRED, random), _some(len(y), PAIRED, random)
+    rows, rest = (
+        _some(len(x), MAX_ENERGY_SAMPLES, random),
+        _some(len(y), MAX_ENERGY_SAMPLES, random),
+    )
     z = np.concatenate([x[rows], y[rest]])
     u = np.concatenate([_normalised(weights[rows]), -_normalised(others[rest])])
     squares = (z * z).sum(1)
@@ -264,7 +280,7 @@ def classifier_test(
     Logistic regression on the columns, their squares and the products of neighbours.
     """
     random = np.random.default_rng([seed, 2])
-    rows, rest = _some(len(x), CLASSIFIED, random), _some(len(y), CLASSIFIED, random)
+    rows, rest = _some(len(x), MAX_CLASSIFIED, random), _some(len(y), MAX_CLASSIFIED, random)
     features = _features(np.concatenate([x[rows], y[rest]]))
     label = np.repeat([1.0, 0.0], [len(rows), len(rest)])
     weight = np.concatenate([_normalised(weights[rows]), _normalised(others[rest])])
@@ -280,7 +296,7 @@ def classifier_test(
     shares = [float(np.average(hit, weights=w)) for hit, w in sides]
     # a share of 0 or 1 out of n is not known better than to about 1/n
     noise = [
-        max(share * (1 - share), 1 / effective(w)) / effective(w)
+        max(share * (1 - share), 1 / effective_sample_size(w)) / effective_sample_size(w)
         for share, (_, w) in zip(shares, sides, strict=True)
     ]
     return sum(shares) / 2, math.sqrt(sum(noise)) / 2
@@ -296,7 +312,7 @@ def _normalised(weights: Array) -> Array:
 
 def _features(z: Array) -> Array:
     """(n, d) -> (n, 3d): a constant, z, z², z_j z_{j+1}."""
-    z = np.clip(z, -FAR, FAR)
+    z = np.clip(z, -CLIP, CLIP)
     products = z[:, :-1] * z[:, 1:]
     made = np.column_stack([z, z * z, products])
     deviation = made.std(0)

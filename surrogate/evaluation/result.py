@@ -1,51 +1,51 @@
-"""What a comparison finds: distances beside their noise floors, and what they say of samples.
+"""What a comparison finds: distances beside their noise floors, as text, as JSON and as reasons.
 
-The numbers are made in `evaluation` (trajectories) and `quality` (tables); here is how they are
-kept, told as text and told as JSON.
+An `Evaluation` holds D of every variable and the findings of a kind's metrics, which it does not
+know: each `Finding` brings its values, its rows of the table and its sentences of the verdict.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
-from constraints.explanation import percent
-from surrogate.evaluation.distances import Array
+from surrogate.evaluation.verdict import Reason, level_of
+from surrogate.evaluation.weights import Array
 
 HEADER = ("measure", "value", "floor", "ratio", "")
-Row = tuple[str, str, str, str, str]
-Summary = Callable[..., Any]
-MEASURES = {  # of whole samples, in words
-    "correlation": "correlation error",
-    "correlation_ratio": "correlation ratio error, number with word",
-    "cramers_v": "Cramér's V error, word with word",
-    "contingency": "D of pairs of columns",
-    "autocorrelation": "autocorrelation error",
-    "energy": "energy distance",
-}
+Row = tuple[str, str, str, str, str]  # of the table
+CardRow = tuple[str, str, str, str]  # of a model's card
+MAX_SHORT_ROWS = 24  # of the table in a repr
 
 
 @dataclass(frozen=True)
-class Measured:
+class Distance:
     """A distance, and the mean and deviation of what it is between samples of one law."""
 
     value: float
     floor: float
     floor_sd: float
 
+    @classmethod
+    def of(cls, value: float, floors: Array) -> Distance:
+        """From its value and its values among splits of the reference, (splits,)."""
+        return cls(float(value), float(floors.mean()), float(floors.std()))
+
     @property
     def ratio(self) -> float:
-        """1 at the floor; where that is 0, only 0 is."""
+        """value / floor; with a floor of 0, 1 for a distance of 0 and infinite otherwise."""
         if self.floor > 0:
             return self.value / self.floor
         return 1.0 if self.value == 0 else math.inf
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, which knows no infinity: such a ratio is None."""
+        """For JSON, which has no infinity: such a ratio is None."""
         return asdict(self) | {"ratio": self.ratio if math.isfinite(self.ratio) else None}
 
     def cells(self) -> tuple[str, str, str]:
@@ -57,248 +57,215 @@ class Histograms:
     """D of a variable over its steps, (T,), with its floor at each; `worst` is the furthest step.
 
     The floors of the median, mean and maximum are those of these numbers, not of single steps.
+    place: where D is greatest, in the table. furthest: the same with the variable, in a sentence.
     """
 
     name: str
     steps: tuple[float, ...]
     floors: tuple[float, ...]
-    median: Measured
-    mean: Measured
-    max: Measured
+    median: Distance
+    mean: Distance
+    max: Distance
     worst: int
+    place: str = ""
+    furthest: str = ""
+
+    @classmethod
+    def of(
+        cls, name: str, found: Array, floors: Array, place: str = "", furthest: str = ""
+    ) -> Histograms:
+        """From D at each step, (T,), and among splits of the reference, (splits, T)."""
+
+        def summary(statistic: Callable[..., Any]) -> Distance:
+            return Distance.of(statistic(found), statistic(floors, axis=1))
+
+        return cls(
+            name,
+            tuple(found.tolist()),
+            tuple(floors.mean(0).tolist()),
+            median=summary(np.median),
+            mean=summary(np.mean),
+            max=summary(np.max),
+            worst=int(found.argmax()),
+            place=place,
+            furthest=furthest or name,
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        return {k: _plain(v) for k, v in vars(self).items()}
+        return {k: _plain(v) for k, v in vars(self).items() if k not in ("place", "furthest")}
 
 
-NEAREST = 0.05  # share of the real rows that are called near to a training row
-CERTAIN = 4.0  # standard errors from which a difference is none of chance
+def pooled(name: str, parts: Iterable[tuple[Array, Array]], place: str = "") -> Histograms:
+    """The histograms of all variables together, from D and floors of each."""
+    found, floors = (np.concatenate(each, -1) for each in zip(*parts, strict=True))
+    return Histograms.of(name, found, floors, place)
 
 
-@dataclass(frozen=True)
-class Closeness:
-    """Of rows to the nearest training row: quantiles of the distance, the share of exact copies,
-    and how the distances are spread over the bins of `Privacy.edges`, (bins,)."""
-
-    median: float
-    low: float
-    copies: float
-    shares: tuple[float, ...]
+def distance_row(name: str, distance: Mapping[str, Any]) -> CardRow:
+    """A row of a card, from the JSON of a distance."""
+    ratio = distance["ratio"]
+    floor = f"{distance['floor']:.4f} ± {distance['floor_sd']:.4f}"
+    return name, f"{distance['value']:.4f}", floor, "" if ratio is None else f"{ratio:.2f}"
 
 
-@dataclass(frozen=True)
-class Privacy:
-    """Whether samples repeat the rows that were learned from, beside what real rows do.
+class Finding(ABC):
+    """What one metric found."""
 
-    `near`: the share of samples as near to a training row as the nearest NEAREST of real rows are,
-    which is NEAREST if they are new rows of the same law, with its standard error. `copies_error`:
-    that of the difference of copies. `held_out`: whether the real rows are other ones than the
-    training rows; if not, each was compared with the others.
-    """
+    @abstractmethod
+    def values(self) -> Mapping[str, Any]:
+        """Attributes of the evaluation, which are also the keys of its JSON."""
 
-    trained: int
-    held_out: bool
-    samples: Closeness
-    real: Closeness
-    near: float
-    error: float
-    copies_error: float
-    edges: tuple[float, ...]
+    def rows(self) -> Iterable[Row]:
+        """Cells of the table in the order of HEADER."""
+        return ()
 
-    @property
-    def memorised(self) -> bool:
-        more = self.samples.copies - self.real.copies
-        return self.near > NEAREST + CERTAIN * self.error or more > CERTAIN * self.copies_error
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"memorised": self.memorised}
-
-    def rows(self) -> Iterator[Row]:
-        real = "held-out rows" if self.held_out else "real rows among themselves"
-        for what, name in (("median", "median"), ("low", f"{NEAREST:.0%}")):
-            value, floor = (getattr(side, what) for side in (self.samples, self.real))
-            note = f"floor: {real}" if what == "median" else ""
-            yield f"nearest training row, {name}", f"{value:.4f}", f"{floor:.4f}", "", note
-        note = "MEMORISED rows" if self.memorised else ""
-        floor_ = f"{NEAREST:.4f} ± {self.error:.4f}"
-        yield f"as near as {NEAREST:.0%} of real rows", f"{self.near:.4f}", floor_, "", note
-        mine, theirs = (f"{side.copies:.4f}" for side in (self.samples, self.real))
-        yield "exact copies of training rows", mine, theirs, "", ""
+    def reasons(self) -> Iterable[Reason]:
+        """Sentences of the verdict on the samples."""
+        return ()
 
 
 @dataclass(frozen=True)
-class Score:
-    """How well a column is predicted on real rows, learned from samples and from real rows.
+class Scope:
+    """What the overall distance is over, in words: (median over) steps, (of all) variables."""
 
-    `error`: the standard error of the difference; `guess`: the score without looking at a row.
-    """
-
-    name: str
-    samples: float
-    real: float
-    error: float
-    guess: float
-
-    @property
-    def difference(self) -> float:
-        return self.samples - self.real
-
-    @property
-    def worse(self) -> bool:
-        return self.difference < -CERTAIN * self.error
+    median_over: str = "steps"
+    pooled: str = "of all variables"
 
 
-@dataclass(frozen=True)
-class Usefulness:
-    """Train on samples, test on real rows: `learned` rows of each, `tested` real ones."""
-
-    target: str
-    kind: str  # classes or numbers
-    learned: int
-    tested: int
-    scores: tuple[Score, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        scores = [asdict(each) | {"difference": each.difference} for each in self.scores]
-        return asdict(self) | {"scores": scores}
-
-    def rows(self) -> Iterator[Row]:
-        for each in self.scores:
-            note = f"floor: learned from real rows; difference {each.difference:+.4f}"
-            note += f" ± {each.error:.4f}; a guess {each.guess:.4f}"
-            name = f"{self.target} predicted, {each.name}"
-            yield name, f"{each.samples:.4f}", f"{each.real:.4f}", "", note
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Samples against a reference; None for what the data do not have.
+    """Samples of a kind of data against a reference.
 
-    `effective`: what weighted samples are worth. `classifier`: accuracy and its standard error.
-    `consistent`: the share of samples that obey the `rules` of the network that the data describe.
-    Tables have no `times`; for them `correlation` is between numbers, `correlation_ratio` between a
-    number and a word, `cramers_v` between words, and `contingency` is D of two columns at once.
+    effective: the effective sample size of weighted samples. variables: D of each. findings: of the
+    kind's metrics; their values are attributes: `evaluation.energy`, `evaluation.classifier`.
     """
 
+    kind: str
     samples: int
     effective: float
     reference: int
-    times: tuple[float, ...]
     variables: tuple[Histograms, ...]
     overall: Histograms
-    correlation: Measured | None
-    autocorrelation: Measured | None
-    energy: Measured
-    classifier: tuple[float, float]
-    consistent: float | None
-    rules: int
-    satisfied: float | None
-    unjudged: tuple[str, ...] = ()  # variables that no measure is made for: words over time
-    judge: str = "logistic regression"  # what the classifier is
-    correlation_ratio: Measured | None = None
-    cramers_v: Measured | None = None
-    contingency: Measured | None = None
-    privacy: Privacy | None = None
-    usefulness: Usefulness | None = None
-    lone: tuple[str, ...] = ()  # columns that only one of two tables has
-    noun: str = ""  # what the samples are, where they are neither trajectories nor rows
+    findings: tuple[Finding, ...] = ()
+    scope: Scope = Scope()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of all findings by name."""
+        found = vars(self).get("findings", ())
+        return {name: value for each in found for name, value in each.values().items()}
+
+    def __getattr__(self, name: str) -> Any:
+        found = {} if name.startswith("__") else self.values
+        if name in found:
+            return found[name]
+        raise AttributeError(f"an evaluation has no {name!r}; have {', '.join(found)}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.values})
 
     def to_dict(self) -> dict[str, Any]:
-        made = {k: _plain(v) for k, v in vars(self).items()}
-        accuracy, error = self.classifier
-        return made | {"classifier": {"accuracy": accuracy, "error": error}}
+        """For JSON."""
+        known = {*vars(self), *self.values} - {"findings", "scope"}
+        return {k: _plain(v) for k, v in {**vars(self), **self.values}.items() if k in known}
+
+    # --- the table --------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
         """Cells in the order of HEADER."""
-        single = len(self.variables) == 1
-        found = [row for each in self.variables for row in self._histogram(each)]
-        found += [] if single else self._histogram(self.overall)
-        found += self._whole_samples()
-        for part in (self.privacy, self.usefulness):
-            found += [] if part is None else part.rows()
-        if self.consistent is not None:
-            note = f"{self.rules} rule{'s' * (self.rules > 1)} of the network"
-            found.append(("consistent", percent(self.consistent), "", "", note))
-        if self.satisfied is not None:
-            found.append(("satisfied", percent(self.satisfied), "", "", ""))
-        if self.unjudged:
-            found.append(("not judged", ", ".join(self.unjudged), "", "", ""))
-        if self.lone:
-            found.append(("only on one side", ", ".join(self.lone), "", "", ""))
+        found = [row for each in self.variables for row in self._distances(each)]
+        found += [] if len(self.variables) == 1 else self._distances(self.overall)
+        found += [row for each in self.findings for row in each.rows()]
         if self.effective < self.samples * (1 - 1e-9):
             note = f"of {self.samples:,}, which have weights"
             found.append(("effective samples", f"{self.effective:,.0f}", "", "", note))
         return found
 
-    def _histogram(self, each: Histograms) -> Iterator[Row]:
+    def _distances(self, each: Histograms) -> Iterator[Row]:
         overall = each is self.overall
         what = "D" if overall else f"D({each.name})"
         if len(each.steps) == 1:
             yield what, *each.median.cells(), ""
             return
-        note = "of all variables" if self.times else "of all columns"
-        note = f"of all that is measured of {self.noun}" if self.noun else note
-        yield f"{what}, median", *each.median.cells(), note if overall else ""
-        yield f"{what}, max", *each.max.cells(), self._furthest(each)
-
-    def _furthest(self, each: Histograms) -> str:
-        """Where D is greatest."""
-        if each is self.overall:
-            return "" if self.times else self.furthest
-        if not self.times:
-            return f"{each.name} {each.worst}"
-        return f"step {each.worst} (time {self.times[each.worst]:.4g})"
-
-    @property
-    def furthest(self) -> str:
-        """The variable that the furthest of all distances is of."""
-        ends = np.cumsum([len(each.steps) for each in self.variables])
-        return self.variables[int(np.searchsorted(ends, self.overall.worst, "right"))].name
-
-    def _whole_samples(self) -> Iterator[Row]:
-        for name, words in MEASURES.items():
-            measured = getattr(self, name)
-            if measured is not None:
-                yield words, *measured.cells(), ""
-        accuracy, error = self.classifier
-        floor, note = f"0.5000 ± {error:.4f}", "" if self.times else self.judge
-        yield "classifier accuracy", f"{accuracy:.4f}", floor, "", note
+        yield f"{what}, median", *each.median.cells(), self.scope.pooled if overall else ""
+        yield f"{what}, max", *each.max.cells(), each.place
 
     def table(self) -> str:
         """Plain text, one line a row."""
-        lines = [HEADER, *self.rows()]
-        wide = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
-        shown = []
-        for name, *numbers, note in lines:
-            middle = [cell.rjust(w) for cell, w in zip(numbers, wide[1:-1], strict=True)]
-            shown.append("  ".join([name.ljust(wide[0]), *middle, note]).rstrip())
-        return "\n".join(shown)
+        return _aligned(self.rows())
 
     __str__ = table
 
+    def _short_rows(self) -> list[Row]:
+        """At most MAX_SHORT_ROWS rows: of many variables only all of them together."""
+        rows = self.rows()
+        if len(rows) <= MAX_SHORT_ROWS:
+            return rows
+        own = sum(len(list(self._distances(each))) for each in self.variables)
+        return rows[own:][:MAX_SHORT_ROWS]
+
+    @property
+    def _caption(self) -> str:
+        return f"{self.samples:,} {self.kind} against {self.reference:,}"
+
+    def __repr__(self) -> str:
+        return f"{self._caption}\n{_aligned(self._short_rows())}"
+
+    def _repr_html_(self) -> str:
+        def cells(row: Row, tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
+
+        body = "".join(cells(row, "td") for row in self._short_rows())
+        head = cells(HEADER, "th")
+        caption = f"<caption>{escape(self._caption)}</caption>"
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+    # --- the verdict ------------------------------------------------------------------------------
+
+    def reasons(self) -> Iterator[Reason]:
+        """What speaks for and against the samples."""
+        median = self.overall.median
+        level = level_of(median)
+        noise = (
+            f"{median.ratio:.2f} times the noise between two samples of the truth"
+            if math.isfinite(median.ratio)
+            else "where two samples of the truth would not differ at all"
+        )
+        agreement = {
+            "good": "The distributions agree with the reference",
+            "care": "The distributions differ a little from the reference",
+            "poor": "The distributions differ from the reference",
+        }
+        over = self.scope.median_over
+        yield Reason(level, f"{agreement[level]}: {noise} (median over {over}).")
+        far = [each for each in self.variables if level_of(each.max) == "poor"]
+        if far and level != "poor":
+            worst = max(far, key=lambda each: each.max.ratio)
+            yield Reason(
+                "care",
+                f"The largest difference, D = {worst.max.value:.3f} in {worst.furthest}, is "
+                f"{worst.max.ratio:.1f} times what noise would make it.",
+            )
+        for each in self.findings:
+            yield from each.reasons()
+
+
+def _aligned(rows: Iterable[Row]) -> str:
+    lines = [HEADER, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    shown = []
+    for name, *numbers, note in lines:
+        middle = [cell.rjust(w) for cell, w in zip(numbers, widths[1:-1], strict=True)]
+        shown.append("  ".join([name.ljust(widths[0]), *middle, note]).rstrip())
+    return "\n".join(shown)
+
 
 def _plain(value: Any) -> Any:
+    """For JSON: a named tuple is an object, any other tuple a list."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(each) for name, each in value._asdict().items()}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def measured(value: float, floors: Array) -> Measured:
-    return Measured(float(value), float(floors.mean()), float(floors.std()))
-
-
-def histograms(name: str, found: Array, floors: Array) -> Histograms:
-    """From D at each step, (T,), and among splits of the reference, (splits, T)."""
-
-    def summary(how: Summary) -> Measured:
-        return measured(how(found), how(floors, axis=1))
-
-    return Histograms(
-        name,
-        tuple(found.tolist()),
-        tuple(floors.mean(0).tolist()),
-        median=summary(np.median),
-        mean=summary(np.mean),
-        max=summary(np.max),
-        worst=int(found.argmax()),
-    )

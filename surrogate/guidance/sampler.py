@@ -21,13 +21,13 @@ from constraints.errors import FormulaError
 from constraints.physics.rules import from_network
 from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, whole_number
-from surrogate.evaluation.evaluate import evaluate
 from surrogate.guidance.methods import METHODS
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.rejection import Kept, reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import COMMON, OWN, Settings
 from surrogate.guidance.twisted_batches import particles_for
+from surrogate.kinds import kind_of
 from surrogate.kinds.images.codec import ImageCodec
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
@@ -217,7 +217,7 @@ def _from_rejection(
         return {}
     others = dataset_of(scenario, pilot.kept.x)
     try:
-        found = evaluate(data, others)
+        found = kind_of(data).compare(data, others, seed=0)
     except ModelError:  # nothing that could be compared
         return {}
     return {each.name: [each.median.value, each.median.floor] for each in found.variables}

@@ -20,6 +20,7 @@ import xarray as xr
 from surrogate import diffusion
 from surrogate.errors import ModelError
 from surrogate.kinds.label_names import LABEL_MEANINGS
+from surrogate.reports import card as cards
 
 if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do not need
     from torch import Tensor, nn
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do
     from constraints import Layout
     from surrogate.diffusion.covariance import Covariance
     from surrogate.diffusion.presets import Preset
+    from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
 
 Data = xr.Dataset | pd.DataFrame
@@ -139,7 +141,33 @@ class Kind(ABC):
 
     # --- comparing --------------------------------------------------------------------------------
 
+    compare_options: ClassVar[tuple[str, ...]] = ()  # names of the options of `compare`
+
+    @abstractmethod
+    def compare(self, data: Any, against: Any, seed: int, **options: Any) -> Evaluation:
+        """Samples against reference data of this kind; only options of `compare_options`."""
+
     # --- plotting and reporting -------------------------------------------------------------------
+
+    subject: ClassVar[str]  # what a model is a surrogate of: "trajectories", "a table"
+
+    def summary(self, codec: Any) -> list[str]:
+        """What a codec makes learnable, in a few lines of a card."""
+        return [codec.learned]
+
+    def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
+        """Rows of a model's card, from the JSON of an evaluation."""
+        return cards.variable_rows(found)
+
+    def card(self, codec: Any, about: Mapping[str, Any]) -> str:
+        """The card of a model in Markdown; `about` describes its training."""
+        found = about.get("card")
+        rows = self.card_rows(found) if isinstance(found, Mapping) else []
+        return cards.card(self.subject, self.name, self.summary(codec), about, rows)
+
+    def card_table(self, found: Mapping[str, Any]) -> str:
+        """What a card measures, as plain text."""
+        return cards.table(self.name, found, self.card_rows(found))
 
     # --- files ------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surrogate.evaluation.evaluate import Evaluation
+from surrogate.evaluation.result import Evaluation
 from surrogate.reports import figures as pictures
 from surrogate.reports.facts import Facts
 from surrogate.reports.markup import Html, element, figure, section, table

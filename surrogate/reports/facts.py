@@ -17,15 +17,16 @@ import xarray as xr
 
 from constraints import FormulaError
 from constraints.physics.rules import from_network
+from surrogate.data import evaluate
 from surrogate.errors import ModelError
-from surrogate.evaluation.distances import effective
-from surrogate.evaluation.evaluate import Evaluation, evaluate
+from surrogate.evaluation.result import Evaluation
+from surrogate.evaluation.weights import effective_sample_size, normalised_weights
 from surrogate.kinds.images.values import IMAGE, is_images, size_of, spelled
 from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.signals import Data, described, samples_of
 from surrogate.kinds.tables.align import Column, Rows, is_table, shared
 from surrogate.kinds.trajectories.plot import MOST as DRAWN
-from surrogate.kinds.trajectories.plot import series, thinned, times, weights
+from surrogate.kinds.trajectories.plot import series, thinned, times
 from surrogate.kinds.trajectories.requirements import Asked, Part, asked
 from surrogate.reports.wording import several
 
@@ -102,9 +103,20 @@ class Facts:
         return described(self.data)
 
     @property
-    def worth(self) -> float | None:
-        """How many independent samples these are worth."""
-        return self.number("effective") if self.weight is None else effective(self.weight)
+    def effective(self) -> float | None:
+        """The effective sample size."""
+        return (
+            self.number("effective") if self.weight is None else effective_sample_size(self.weight)
+        )
+
+    @property
+    def same_scenario(self) -> bool:
+        """Whether the reference answers the same question, as far as a person stated it."""
+        other = None if self.against is None else asked(self.against)
+        if self.asked is None or other is None:
+            return False
+        mine, theirs = ({part.text for part in each.parts} for each in (self.asked, other))
+        return mine == theirs
 
     @property
     def sampled(self) -> bool:
@@ -157,7 +169,7 @@ def facts(
     few = _trajectories(data, "the data")
     whole = cast(xr.Dataset, data)
     labels = _loaded(whole[[name for name in LABELS if name in whole.variables]], "the data")
-    share = weights(labels)
+    share = normalised_weights(labels)
     other, evaluation = None, None
     apart: tuple[str, ...] = ()
     if against is not None:
@@ -183,13 +195,15 @@ def _table_facts(data: Data, against: Data | None, target: str | None, train: Da
     if against is None and (target is not None or train is not None):
         what = "target" if train is None else "train"
         raise ModelError(f"{what} needs real rows to compare with: name a reference as well")
-    evaluation = None if against is None else evaluate(data, against, target=target, train=train)
+    evaluation = (
+        None if against is None else evaluate(data, against, **_given(target=target, train=train))
+    )
     sides = [Rows(data, "the data", least=1)]
     sides += [] if against is None else [Rows(against, "the reference")]
     columns, _ = shared(*sides)
     some = [np.arange(0, len(s.weights), -(-len(s.weights) // DRAWN)) for s in sides]
     labels = _verdicts(data)
-    share = weights(labels)
+    share = normalised_weights(labels)
     verdicts = _labels(labels, "satisfied", 1)
     return Facts(
         labels,
@@ -213,7 +227,7 @@ def _image_facts(data: xr.Dataset, against: Data | None) -> Facts:
     """The same of images."""
     evaluation = None if against is None else evaluate(data, against)
     labels = _loaded(data[[name for name in LABELS if name in data.variables]], "the data")
-    share = weights(labels)
+    share = normalised_weights(labels)
     verdicts = _labels(labels, "satisfied", 1)
     other = None
     if isinstance(against, xr.Dataset):
@@ -229,6 +243,10 @@ def _image_facts(data: xr.Dataset, against: Data | None) -> Facts:
         other,
         evaluation,
     )
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: each for name, each in options.items() if each is not None}
 
 
 def _told_by(labels: xr.Dataset) -> Asked | None:

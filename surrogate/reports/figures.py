@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surrogate.evaluation.evaluate import Evaluation, Histograms
+from surrogate.evaluation.result import Evaluation, Histograms
+from surrogate.evaluation.weights import normalised_weights
 from surrogate.kinds.trajectories.plot import (
     AGAINST,
     COLOURS,
@@ -20,7 +21,6 @@ from surrogate.kinds.trajectories.plot import (
     series,
     short,
     values,
-    weights,
 )
 from surrogate.kinds.trajectories.requirements import Mark
 from surrogate.reports.facts import Facts
@@ -145,14 +145,14 @@ def marginals(facts: Facts, name: str, steps: Sequence[int]) -> Figure:
         x, y = mine[:, step], np.empty(0) if theirs is None else theirs[:, step]
         edges = _edges(np.concatenate([x, y]), whole)
         axis.stairs(
-            _shares(x, edges, weights(facts.data)),
+            _shares(x, edges, normalised_weights(facts.data)),
             edges,
             fill=True,
             color=colour_of(facts, name),
             alpha=0.55,
         )
         if other is not None:
-            shares = _shares(y, edges, weights(other))
+            shares = _shares(y, edges, normalised_weights(other))
             axis.stairs(shares, edges, color=AGAINST, linewidth=1.2)
         title = f"time {stamp(facts.grid, step)}"
         if found is not None:
@@ -264,7 +264,8 @@ def correlations(facts: Facts) -> Figure:
         (
             title,
             correlation(
-                np.concatenate([values(side, n)[:, steps] for n in names], 1), weights(side)
+                np.concatenate([values(side, n)[:, steps] for n in names], 1),
+                normalised_weights(side),
             ),
         )
         for title, side in sides

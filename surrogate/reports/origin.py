@@ -34,7 +34,7 @@ def cost(facts: Facts) -> list[Html]:
         for name, label in (("method", "method"), ("why", "chosen because"))
     ]
     for name, label, shown in COST:
-        value = facts.worth if name == "effective" else facts.number(name)
+        value = facts.effective if name == "effective" else facts.number(name)
         rows.append((label, None if value is None else shown(max(value, 0.0))))
     known = [(label, shortened(text)) for label, text in rows if text]
     return section("What it took", table(known, class_="facts")) if known else []

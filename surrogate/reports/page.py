@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 
 from constraints.explanation import percent
-from surrogate.evaluation.evaluate import Measured
+from surrogate.evaluation.result import Distance
+from surrogate.evaluation.verdict import Verdict
 from surrogate.kinds.signals import Data
 from surrogate.reports import images, rows
 from surrogate.reports.comparison import correlations, marginals
@@ -22,7 +23,7 @@ from surrogate.reports.facts import facts as read
 from surrogate.reports.markup import Html, document, element
 from surrogate.reports.origin import cost, footer, provenance
 from surrogate.reports.scenario import PANELS, rules, scenario, stated, trajectories
-from surrogate.reports.trust import Verdict, verdict
+from surrogate.reports.trust import verdict
 from surrogate.reports.wording import (
     chance,
     give_or_take,
@@ -154,8 +155,8 @@ def _tiles(facts: Facts) -> Iterator[tuple[str, str, str]]:
             f"D = {middle.value:.3f}, noise {middle.floor:.3f}",
         )
     yield from _extent(facts)
-    if facts.worth is not None and facts.evaluation is None:
-        yield "they are worth", f"{facts.worth:,.0f}", "independent ones"
+    if facts.effective is not None and facts.evaluation is None:
+        yield "they are worth", f"{facts.effective:,.0f}", "independent ones"
 
 
 def _extent(facts: Facts) -> Iterator[tuple[str, str, str]]:
@@ -179,7 +180,7 @@ def _extent(facts: Facts) -> Iterator[tuple[str, str, str]]:
             yield "copies of learned rows", f"{found.samples.copies:.1%}", real
 
 
-def _times(measured: Measured) -> str:
+def _times(measured: Distance) -> str:
     return f"{measured.ratio:.2f} × noise" if math.isfinite(measured.ratio) else "beyond noise"
 
 
@@ -198,7 +199,7 @@ def _verdict(found: Verdict | None) -> Html | None:
     )
     return element(
         "div",
-        element("p", f"{sign}  {found.says}"),
+        element("p", f"{sign}  {found.summary}"),
         element("ul", against) if against else None,
         element("span", "What is fine:") if against and good else None,
         element("ul", good) if good else None,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surrogate.evaluation.result import NEAREST, Evaluation, Privacy
+from surrogate.evaluation.result import Evaluation
 from surrogate.kinds.tables.association import affordable, arranged, features
 from surrogate.kinds.tables.plot import small_multiples
+from surrogate.kinds.tables.privacy import NEAREST, Privacy
 from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
 from surrogate.reports import figures as pictures
 from surrogate.reports.facts import Facts, Table

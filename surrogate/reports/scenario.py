@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from constraints.explanation import percent
-from surrogate.kinds.trajectories.plot import quantiles
+from surrogate.evaluation.weights import weighted_quantiles
 from surrogate.kinds.trajectories.requirements import Mark, Part
 from surrogate.reports import figures as pictures
 from surrogate.reports.conditions import condition
@@ -145,7 +145,7 @@ def _rule(rule: Rule, weight: np.ndarray | None) -> Iterator[str]:
         return
     yield _margins(margins, given)
     yield number(float(margins.min()))
-    yield number(float(quantiles(margins[:, None], [0.5], given)[0, 0]))
+    yield number(float(weighted_quantiles(margins[:, None], [0.5], given)[0, 0]))
 
 
 def _margins(margins: np.ndarray, weight: np.ndarray | None) -> Html:

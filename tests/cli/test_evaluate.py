@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from cli import evaluate as command
 from cli.main import main
 from simulators import models, simulate
+from surrogate.data import evaluate
 from surrogate.errors import TrainingError
-from surrogate.evaluation.evaluate import evaluate
 
 SCRIPT = Path(sys.executable).with_name("surrogate")
 
@@ -94,7 +94,7 @@ def test_json_and_quiet() -> None:
 def test_tables() -> None:
     told = json.loads(run("x.csv", "--against", "y.csv", "--json").stdout)
     assert [each["name"] for each in told["variables"]] == ["alcohol", "colour"]
-    assert told["times"] == []
+    assert told["kind"] == "rows"
     assert "D(colour)" in run("x.csv", "--against", "y.csv").stdout
 
 
@@ -152,9 +152,7 @@ def test_what_is_told_of_tables(tmp_path: Path) -> None:
         (("--train", "a.nc"), "give data of one kind"),
     ):
         assert says in run(rows, "--against", real, *words, code=2).output
-    assert (
-        "target is for tables" in run("a.nc", "--against", "a.nc", "--target", "S", code=2).output
-    )
+    assert "target is for rows" in run("a.nc", "--against", "a.nc", "--target", "S", code=2).output
 
 
 def test_people_at_a_terminal_get_a_drawn_table() -> None:

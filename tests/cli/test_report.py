@@ -17,7 +17,7 @@ from cli import files
 from cli.main import main
 from constraints import bridge, parse
 from simulators import models, simulate
-from surrogate.evaluation.evaluate import evaluate
+from surrogate.data import evaluate
 from surrogate.kinds.labels import label
 from surrogate.reports import figures as pictures
 

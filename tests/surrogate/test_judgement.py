@@ -16,7 +16,6 @@ from surrogate.fitting import Preset, Run
 from surrogate.judgement import judge
 from surrogate.kinds import kind_named, kind_of
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
-from surrogate.reports.card import table
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import wines
 
@@ -133,5 +132,5 @@ def test_rows_are_judged_by_those_they_were_learned_from_as_well() -> None:
     assert old["privacy"]["memorised"]
     assert old["privacy"]["samples"]["copies"] == 1
     assert new["overall"]["median"]["ratio"] < 2
-    assert "memorised" in table(old)
-    assert "memorised" not in table(new)
+    assert "memorised" in kind_named("table").card_table(old)
+    assert "memorised" not in kind_named("table").card_table(new)

@@ -12,59 +12,129 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.evaluation import distances
-from surrogate.evaluation.distances import Array
-from surrogate.evaluation.result import Evaluation, Measured, histograms, measured
+from surrogate.evaluation.metrics import (
+    Accuracy,
+    Classifier,
+    Metrics,
+    Satisfied,
+    classifier_card,
+)
+from surrogate.evaluation.result import Distance, Evaluation, Finding, Histograms, Scope, pooled
+from surrogate.evaluation.weights import Array, effective_sample_size, relative_weights
 from surrogate.kinds.images.values import channels_of, is_images, size_of, spelled, upright
-from surrogate.kinds.trajectories.plot import weights as shares
 
-MOST = 5_000  # images of each side that are compared, drawn at random
+MAX_IMAGES = 5_000  # of each dataset that are compared, drawn at random
 PROJECTIONS = 64
-FINE = 1_024  # pixels that are compared together
-COMPONENTS = 48  # that the classifier sees
-CORRELATED = 196  # pixels whose correlations are compared
-NOUN = "images"
+MAX_PIXELS = 1_024  # that are compared together
+MAX_COMPONENTS = 48  # principal ones, that the classifier sees
+MAX_CORRELATED_PIXELS = 196
+ALL_FEATURES = "all features"
+SCOPE = Scope("all that is measured of an image", "of all that is measured of images")
 
 
-def compare_images(data: xr.Dataset, against: xr.Dataset, seed: int) -> Evaluation:
-    """Samples of images beside reference images of the same size and colours."""
-    x, y = _Side(data, "the samples", seed), _Side(against, "the reference", seed)
-    _alike(x, y)
-    parts = []
-    for (name, left), (_, right) in zip(_features(x, seed), _features(y, seed), strict=True):
+class Pair:
+    """Samples x and a reference y; left, right: their pixels (n, d), (m, d), standardised."""
+
+    def __init__(self, data: xr.Dataset, against: xr.Dataset, seed: int) -> None:
+        self.x, self.y = Side(data, "the samples", seed), Side(against, "the reference", seed)
+        self.seed = seed
+        _check_alike(self.x, self.y)
+
+    @cached_property
+    def pixels(self) -> tuple[Array, Array]:
+        return _standardised(self.x.coarse(), self.y.coarse())
+
+    def with_floor(
+        self, measure: distances.Measure, left: Array, right: Array
+    ) -> tuple[Array, Array]:
+        x, y = self.x, self.y
+        size = x.effective
+        return distances.with_floor(
+            measure, left, right, x.weights, y.weights, seed=self.seed, n=size
+        )
+
+
+METRICS: Metrics[Pair] = Metrics()
+
+
+def compare(data: xr.Dataset, against: xr.Dataset, seed: int) -> Evaluation:
+    """Images against reference images of the same size and colours."""
+    pair = Pair(data, against, seed)
+    names, parts = [], []
+    for (name, left), (_, right) in zip(
+        _features(pair.x, seed), _features(pair.y, seed), strict=True
+    ):
         measure = distances.Histogram.of(left, right, whole=False)
-        found = measure(left, right, x.weights, y.weights)
-        floors = distances.floor(measure, right, y.weights, x.worth, seed=seed)
-        parts.append((name, found, floors))
-    every = [np.concatenate([part[k] for part in parts], -1) for k in (1, 2)]
-    pixels = _standardised(x.coarse(), y.coarse())
-    energy, null = distances.energy_distance(*pixels, x.weights, y.weights, seed=seed)
-    few = _components(*pixels)
+        names.append(name)
+        parts.append(pair.with_floor(measure, left, right))
+    owners = np.repeat(names, [len(found) for found, _ in parts])
+    furthest = str(owners[np.concatenate([found for found, _ in parts]).argmax()])
     return Evaluation(
-        samples=x.count,
-        effective=x.worth,
-        reference=y.count,
-        times=(),
-        variables=tuple(histograms(*part) for part in parts),
-        overall=histograms("all features", *every),
-        correlation=_correlation(*pixels, x, y, seed),
-        autocorrelation=None,
-        energy=measured(energy, null),
-        classifier=distances.classifier_test(*few, x.weights, y.weights, seed=seed),
-        consistent=None,
-        rules=0,
-        satisfied=x.satisfied,
-        judge=f"logistic regression on {few[0].shape[1]} principal components",
-        noun=NOUN,
+        kind="images",
+        samples=pair.x.count,
+        effective=pair.x.effective,
+        reference=pair.y.count,
+        variables=tuple(_histograms(n, *part) for n, part in zip(names, parts, strict=True)),
+        overall=pooled(ALL_FEATURES, parts, furthest),
+        findings=METRICS.measure(pair),
+        scope=SCOPE,
     )
 
 
-class _Side:
+def _histograms(name: str, found: Array, floors: Array) -> Histograms:
+    if len(found) == 1:
+        return Histograms.of(name, found, floors)
+    place = f"{name} {int(found.argmax())}"
+    return Histograms.of(name, found, floors, place, place)
+
+
+# --- metrics, in the order of the table -----------------------------------------------------------
+
+
+@METRICS.distance("correlation", "correlation error", "The correlations differ")
+def correlation(pair: Pair) -> Distance | None:
+    left, right = pair.pixels
+    varying = np.flatnonzero(right.std(0) > 0.5)
+    if len(varying) < 2:
+        return None
+    spaced = np.linspace(0, len(varying) - 1, MAX_CORRELATED_PIXELS).astype(np.int64)
+    some = varying[np.unique(spaced)]
+    found, floors = pair.with_floor(distances.Correlation(), left[:, some], right[:, some])
+    return Distance.of(float(found), floors)
+
+
+@METRICS.distance("energy", "energy distance", "The samples as a whole differ")
+def energy(pair: Pair) -> Distance:
+    weights = pair.x.weights, pair.y.weights
+    return Distance.of(*distances.energy_distance(*pair.pixels, *weights, seed=pair.seed))
+
+
+@METRICS.finding("classifier", classifier_card)
+def classifier(pair: Pair) -> Finding:
+    few = _components(*pair.pixels)
+    judge = f"logistic regression on {few[0].shape[1]} principal components"
+    weights = pair.x.weights, pair.y.weights
+    found = distances.classifier_test(*few, *weights, seed=pair.seed)
+    return Classifier(Accuracy(*found), judge, note=judge)
+
+
+@METRICS.finding("satisfied")
+def satisfied(pair: Pair) -> Finding:
+    return Satisfied(pair.x.satisfied)
+
+
+# --- images as arrays -----------------------------------------------------------------------------
+
+
+class Side:
     """Pixels (n, D) from 0 to 1 of some images, and their weights (n,)."""
 
     def __init__(self, data: xr.Dataset, who: str, seed: int) -> None:
@@ -73,25 +143,29 @@ class _Side:
         self.data, self.who = data, who
         self.size, self.channels = size_of(data), channels_of(data)
         self.count = int(data.sizes["sample"]) * int(data.sizes.get("instance", 1))
-        weight = _weights(data, who)
+        weight = relative_weights(data, who)
         values = upright(data)
         per = self.count // len(weight)
         kept = np.flatnonzero(weight > 0)
         if len(kept) * per < 2:
             raise ModelError(f"{who}: at least 2 are needed, not {len(kept) * per}")
-        some = np.sort(np.random.default_rng([seed, 3]).permutation(kept)[: max(2, MOST // per)])
+        some = np.sort(
+            np.random.default_rng([seed, 3]).permutation(kept)[: max(2, MAX_IMAGES // per)]
+        )
         pixels = np.asarray(values.isel(sample=some).values)
         scale = 255.0 if pixels.dtype == np.uint8 else 1.0
         self.pixels: Array = pixels.reshape(len(some) * per, -1) / scale
         if not np.isfinite(self.pixels).all():
-            raise ModelError(f"{who}: pixels are missing (NaN) or infinite; drop or repair them")
+            raise ModelError(
+                f"{who}: pixels are missing (NaN) or infinite", remedy="drop or repair them"
+            )
         self.weights: Array = np.repeat(weight[some], per)
-        self.worth = distances.effective(self.weights) * max(1.0, len(kept) / len(some))
+        self.effective = effective_sample_size(self.weights) * max(1.0, len(kept) / len(some))
         verdicts = data.get("satisfied")
         self.satisfied: float | None = None
         if verdicts is not None and verdicts.dims == ("sample",) and verdicts.dtype.kind in "biuf":
-            told = np.asarray(verdicts.values, np.float64)
-            self.satisfied = float(np.average(told, weights=weight))
+            met = np.asarray(verdicts.values, np.float64)
+            self.satisfied = float(np.average(met, weights=weight))
 
     @property
     def images(self) -> Array:
@@ -100,9 +174,9 @@ class _Side:
         return self.pixels.reshape(-1, height, width, self.channels)
 
     def coarse(self) -> Array:
-        """Pixels (n, d); means of blocks where there are more than FINE."""
+        """Pixels (n, d); means of blocks where there are more than MAX_PIXELS."""
         (width, height), images = self.size, self.images
-        side = math.ceil(math.sqrt(self.pixels.shape[1] / FINE))
+        side = math.ceil(math.sqrt(self.pixels.shape[1] / MAX_PIXELS))
         if side == 1:
             return self.pixels
         cut = images[:, : height - height % side, : width - width % side]
@@ -110,34 +184,25 @@ class _Side:
         return np.asarray(blocks.mean((2, 4)).reshape(len(images), -1))
 
 
-def _weights(data: xr.Dataset, who: str) -> Array:
-    """Of the samples, the largest being 1: (N,)."""
-    try:
-        found = shares(data)
-    except ModelError as problem:
-        raise ModelError(f"{who}: {problem}") from None
-    if found is None:
-        return np.ones(data.sizes["sample"])
-    return np.asarray(found / found.max())
-
-
-def _alike(x: _Side, y: _Side) -> None:
+def _check_alike(x: Side, y: Side) -> None:
     if x.size != y.size:
         raise ModelError(
-            f"{x.who} are images of {spelled(x.size)}, {y.who} of {spelled(y.size)}; give both one "
-            f"size (size={spelled(x.size)})"
+            f"{x.who} are images of {spelled(x.size)}, {y.who} of {spelled(y.size)}",
+            value=x.size,
+            remedy=("give both one size (", Setting("size", spelled(x.size)), ")"),
         )
     if x.channels != y.channels:
         kinds = ["grey" if side.channels == 1 else "colour" for side in (x, y)]
         raise ModelError(
-            f"{x.who} are {kinds[0]}, {y.who} {kinds[1]}; compare both in grey (grey=True)"
+            f"{x.who} are {kinds[0]}, {y.who} {kinds[1]}",
+            remedy=("compare both in grey (", Setting("grey", True), ")"),
         )
 
 
 # --- what is measured of an image -----------------------------------------------------------------
 
 
-def _features(side: _Side, seed: int) -> Iterator[tuple[str, Array]]:
+def _features(side: Side, seed: int) -> Iterator[tuple[str, Array]]:
     """Names, and values (n, T)."""
     images = side.images
     yield "brightness", side.pixels.mean(1)[:, None]
@@ -162,18 +227,7 @@ def _standardised(left: Array, right: Array) -> tuple[Array, Array]:
 def _components(left: Array, right: Array) -> tuple[Array, Array]:
     """Coordinates (n, k) along the directions in which both sides together vary most."""
     both = np.concatenate([left, right])
-    count = max(1, min(COMPONENTS, both.shape[1], len(both) // 10))
+    count = max(1, min(MAX_COMPONENTS, both.shape[1], len(both) // 10))
     values, vectors = np.linalg.eigh(both.T @ both / len(both))
     chosen = vectors[:, np.argsort(-values)[:count]]
     return distances.standardise(left @ chosen, right @ chosen)
-
-
-def _correlation(left: Array, right: Array, x: _Side, y: _Side, seed: int) -> Measured | None:
-    varying = np.flatnonzero(right.std(0) > 0.5)
-    if len(varying) < 2:
-        return None
-    some = varying[np.unique(np.linspace(0, len(varying) - 1, CORRELATED).astype(np.int64))]
-    measure = distances.Correlation()
-    found = measure(left[:, some], right[:, some], x.weights, y.weights)
-    floors = distances.floor(measure, right[:, some], y.weights, x.worth, seed=seed)
-    return measured(float(found), floors)

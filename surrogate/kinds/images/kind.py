@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from constraints import Layout
     from surrogate.diffusion.covariance import Covariance
     from surrogate.diffusion.presets import Preset
+    from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
 
 TRAINING_BATCH = 128
@@ -97,3 +98,18 @@ class Images(Kind):
         self, data: Any, layout: Layout, samples: slice, names: set[str] | None = None
     ) -> dict[str, Tensor]:
         return images.layout.tensors(data, layout, samples, names)
+
+    # --- comparing --------------------------------------------------------------------------------
+
+    def compare(self, data: Any, against: Any, seed: int, **options: Any) -> Evaluation:
+        pair = self.from_python(data), self.from_python(against)
+        found: Evaluation = images.compare.compare(*pair, seed, **options)
+        return found
+
+    # --- plotting and reporting -------------------------------------------------------------------
+
+    subject = "images"
+
+    def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
+        metrics: list[CardRow] = images.compare.METRICS.card_rows(found)
+        return super().card_rows(found) + metrics

@@ -18,7 +18,7 @@ import pandas as pd
 import xarray as xr
 
 from surrogate.errors import ModelError
-from surrogate.evaluation.distances import Array
+from surrogate.evaluation.weights import Array, relative_weights
 from surrogate.kinds.images.values import is_images
 from surrogate.kinds.label_names import LABELS, label_columns
 from surrogate.kinds.signals import Data, samples_of
@@ -107,7 +107,7 @@ class Rows:
         self.who = who
         self.count = samples_of(data)
         whole = frame_of(data, who)
-        weights = self._weights(whole)
+        weights = relative_weights(whole, who)
         self.kept = weights > 0
         if self.kept.sum() < least:
             raise ModelError(f"{who}: at least {least} are needed, not {int(self.kept.sum())}")
@@ -120,21 +120,6 @@ class Rows:
         self.frame = rows[columns_of(data, rows)]
         if not len(self.frame.columns):
             raise ModelError(f"{who}: there are no columns of numbers or words")
-
-    def _weights(self, frame: pd.DataFrame) -> Array:
-        """exp(log_weight), the largest being 1: (n,)."""
-        if "log_weight" not in frame.columns:
-            return np.ones(len(frame))
-        try:
-            logs = frame["log_weight"].to_numpy(np.float64)
-        except (TypeError, ValueError):
-            raise ModelError(f"{self.who}: log_weight must be numbers") from None
-        if np.isnan(logs).any() or not np.isfinite(logs.max(initial=-np.inf)):
-            raise ModelError(
-                f"{self.who}: log_weight must be a number for each sample, some of them finite; "
-                "drop it to weigh all alike"
-            )
-        return np.asarray(np.exp(logs - logs.max()))
 
 
 def frame_of(data: Data, who: str) -> pd.DataFrame:

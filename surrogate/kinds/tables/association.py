@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surrogate.evaluation.distances import Array, Measure
+from surrogate.evaluation.distances import Measure
+from surrogate.evaluation.weights import Array
 from surrogate.kinds.tables.align import Column
 
 WORDS = 15  # of a column that are told apart: the most frequent; the others are one

@@ -14,13 +14,13 @@ from importlib.util import find_spec
 import numpy as np
 
 from surrogate.errors import ModelError
-from surrogate.evaluation.distances import Array, effective
+from surrogate.evaluation.weights import Array, effective_sample_size
 from surrogate.kinds.tables.align import Column
 
-CLASSIFIED = 5_000  # rows of each side that are told apart
+MAX_CLASSIFIED_ROWS = 5_000  # of each table
 FOLDS = 3
-FEWEST = 30  # rows of each side that trees can learn from
-WORDS = 250  # of a column that trees tell apart, which have at most 255 bins
+MIN_ROWS = 30  # of each table, for trees to learn from
+MAX_TREE_WORDS = 250  # of a column; trees have at most 255 bins
 ROUNDS = 100
 INSTALL = "pip install 'surrogate-toolkit[tables]'"
 
@@ -31,7 +31,7 @@ def installed() -> bool:
 
 def require(what: str) -> None:
     if not installed():
-        raise ModelError(f"{what} needs scikit-learn, which is not installed: {INSTALL}")
+        raise ModelError(f"{what} needs scikit-learn, which is not installed", remedy=INSTALL)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _ordinal(column: Column) -> tuple[Array, ...]:
     if column.kind != "word":
         return column.tame().sides
     order = np.argsort(np.argsort(-column.often(), kind="stable"))
-    place = np.minimum(order, WORDS).astype(np.float64)
+    place = np.minimum(order, MAX_TREE_WORDS).astype(np.float64)
     return tuple(
         np.where(np.isnan(side), np.nan, place[np.nan_to_num(side, nan=0.0).astype(np.int64)])
         for side in column.sides
@@ -96,14 +96,14 @@ class Trees:
         return x[:, self.known] if self.known.any() else np.zeros((len(x), 1))
 
 
-def told_apart(
+def two_sample_test(
     features: Features, weights: Array, others: Array, *, seed: int = 0
 ) -> tuple[float, float]:
     """Cross-validated accuracy of telling the rows of two sides apart, and its standard error; as
     many of each are looked at, and 0.5 is chance. `weights` (n,) and `others` (m,).
     """
     random = np.random.default_rng([seed, 5])
-    count = min(CLASSIFIED, len(weights), len(others))
+    count = min(MAX_CLASSIFIED_ROWS, len(weights), len(others))
     rows = [random.permutation(len(each))[:count] for each in (weights, others)]
     x = np.concatenate([side[r] for side, r in zip(features.sides, rows, strict=True)])
     label = np.repeat([1, 0], count)
@@ -126,8 +126,9 @@ def accuracy(right: Array, weight: Array, label: np.ndarray) -> tuple[float, flo
     """The mean share of both sides that was told right, and its standard error."""
     shares, noise = [], []
     for side in (label == 1, label == 0):
-        share, worth = float(np.average(right[side], weights=weight[side])), effective(weight[side])
+        share = float(np.average(right[side], weights=weight[side]))
+        size = effective_sample_size(weight[side])
         shares.append(share)
         # a share of 0 or 1 out of n is not known better than to about 1/n
-        noise.append(max(share * (1 - share), 1 / worth) / worth)
+        noise.append(max(share * (1 - share), 1 / size) / size)
     return sum(shares) / 2, math.sqrt(sum(noise)) / 2

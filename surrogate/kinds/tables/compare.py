@@ -1,30 +1,50 @@
-"""How good a table of samples is, beside real rows: each column, what goes together, whether trees
-tell the rows apart, whether rows were memorised, and whether the samples can be learned from.
+"""How far a table of samples is from real rows: each column, the association of columns, whether
+trees tell the rows apart, whether rows were memorised, and whether the samples can be learned from.
 
-For a column, D = ½ Σ|p - q| between histograms, words and what is missing having bins of their own.
-All distances stand beside their noise floors (see `distances`).
+For a column, D = ½ Σ|p - q| between histograms; words and missing values have bins of their own.
+All distances stand beside their noise floors (see `surrogate.evaluation.distances`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from surrogate.evaluation import distances
-from surrogate.evaluation.distances import Array, Histogram, Measure
-from surrogate.evaluation.result import Evaluation, Measured, Privacy, histograms, measured
+from surrogate.evaluation.distances import Histogram, Measure
+from surrogate.evaluation.metrics import (
+    Accuracy,
+    Classifier,
+    Metrics,
+    Names,
+    Satisfied,
+    classifier_card,
+)
+from surrogate.evaluation.result import (
+    CardRow,
+    Distance,
+    Evaluation,
+    Finding,
+    Histograms,
+    Scope,
+    distance_row,
+)
+from surrogate.evaluation.weights import Array, effective_sample_size
 from surrogate.kinds.signals import Data
 from surrogate.kinds.tables.align import Column, Rows, shared
 from surrogate.kinds.tables.association import NAMES, affordable, arranged, features
-from surrogate.kinds.tables.boosting import FEWEST, INSTALL, Features, installed, told_apart
-from surrogate.kinds.tables.privacy import privacy
+from surrogate.kinds.tables.boosting import INSTALL, MIN_ROWS, Features, installed, two_sample_test
+from surrogate.kinds.tables.privacy import privacy, privacy_card
 from surrogate.kinds.tables.train_on_synthetic import predicted, usefulness
 
-EVERY = "all columns"
-RARE = 5  # rows of both sides: words that have fewer share a bin
-CLASSIFIED = 128  # features that the simple classifier sees
+ALL_COLUMNS = "all columns"
+RARE_WORD = 5  # rows of both tables: words that have fewer share a bin
+MAX_SIMPLE_FEATURES = 128  # that the simple classifier sees
+SCOPE = Scope(median_over="columns", pooled="of all columns")
 
 
 @dataclass(frozen=True)
@@ -65,7 +85,9 @@ def _codes(column: Column) -> tuple[np.ndarray, np.ndarray]:
     """Bins of the values of both sides, (n,) and (m,); -1 for what is missing."""
     if column.kind == "word":
         # words of a row or two make a distance that no split of the reference foretells
-        place = np.where(column.often() < RARE, len(column.words), np.arange(len(column.words)))
+        place = np.where(
+            column.often() < RARE_WORD, len(column.words), np.arange(len(column.words))
+        )
         left, right = (
             np.where(np.isnan(each), -1, place[np.nan_to_num(each, nan=0.0).astype(np.int64)])
             for each in (column.left, column.right)
@@ -80,95 +102,177 @@ def _codes(column: Column) -> tuple[np.ndarray, np.ndarray]:
     return made[0], made[1]
 
 
+class Pair:
+    """Samples x and real rows y: the `columns` of both, and those that only one has.
+
+    few, weights: the columns with at most as many rows as the association of columns can afford,
+    numbers first, and the weights of these rows. target: a column to be predicted. train: the rows
+    that the model learned from, if they are not y.
+    """
+
+    def __init__(
+        self, data: Data, against: Data, seed: int, target: str | None, train: Data | None
+    ) -> None:
+        self.x, self.y = Rows(data, "the samples"), Rows(against, "the reference")
+        self.seed, self.target, self.train = seed, target, train
+        self.columns, self.unshared = shared(self.x, self.y)
+        if target is not None:  # refuse a wrong one before the long part
+            predicted(self.columns, target)
+
+    @cached_property
+    def _some(self) -> list[np.ndarray]:
+        """Rows of each table, drawn at random."""
+        most, random = affordable(self.columns), np.random.default_rng([self.seed, 3])
+        sides = self.columns[0].sides
+        return [np.sort(random.permutation(len(side))[:most]) for side in sides]
+
+    @cached_property
+    def few(self) -> list[Column]:
+        return arranged([each.some(self._some) for each in self.columns])
+
+    @property
+    def weights(self) -> list[Array]:
+        return [side.weights[rows] for side, rows in zip((self.x, self.y), self._some, strict=True)]
+
+    @cached_property
+    def associations(self) -> dict[str, Distance | None]:
+        """How far associations of two columns differ, by the names of association.NAMES."""
+        if len(self.columns) == 1:
+            return dict.fromkeys(NAMES)
+        measure, sides = features(self.few)
+        found, floors = distances.with_floor(measure, *sides, *self.weights, seed=self.seed)
+        return {
+            name: None if np.isnan(found[k]) else Distance.of(found[k], floors[:, k])
+            for k, name in enumerate(NAMES)
+        }
+
+    @cached_property
+    def points(self) -> tuple[Array, Array]:
+        """Rows as points: standardised numbers and indicators of words, (n, d) and (m, d)."""
+        measure, sides = features(self.few)
+        words = 1 + measure.numbers + (*measure.starts, sides[0].shape[1])[measure.numbers]
+        chosen = [*range(1, 1 + measure.numbers), *range(words, sides[0].shape[1])]
+        return distances.standardise(sides[0][:, chosen], sides[1][:, chosen])
+
+
+METRICS: Metrics[Pair] = Metrics()
+
+
 def compare(
     data: Data, against: Data, seed: int, target: str | None = None, train: Data | None = None
 ) -> Evaluation:
-    """A table of samples against one of real rows; see `evaluation.evaluate`."""
-    x, y = Rows(data, "the samples"), Rows(against, "the reference")
-    columns, lone = shared(x, y)
-    if target is not None:  # refuse what cannot be before the long part
-        predicted(columns, target)
+    """A table of samples against one of real rows.
+
+    `target`: a column to predict on real rows by trees that learn from the samples. `train`: the
+    rows that the model learned from, if they are not the reference: whether samples repeat them.
+    """
+    pair = Pair(data, against, seed, target, train)
+    x, y, columns = pair.x, pair.y, pair.columns
     measure, left, right = binned(columns)
-    found, floors = _beside(measure, left, right, x.weights, y.weights, seed)
-    few = _some(columns, affordable(columns), seed)
-    weights = [side.weights[r] for side, r in zip((x, y), few, strict=True)]
-    arranged_ = arranged([each.some(few) for each in columns])
-    energy, told, judge = _as_wholes(arranged_, weights, seed)
-    if installed() and min(len(x.weights), len(y.weights)) >= FEWEST:
-        judge = "gradient boosting"
-        told = told_apart(Features.of(columns), x.weights, y.weights, seed=seed)
-    single = len(columns) == 1
+    found, floors = distances.with_floor(measure, left, right, x.weights, y.weights, seed=seed)
     return Evaluation(
+        kind="rows",
         samples=x.count,
-        effective=distances.effective(x.weights),
+        effective=effective_sample_size(x.weights),
         reference=y.count,
-        times=(),
         variables=tuple(
-            histograms(each.name, found[k : k + 1], floors[:, k : k + 1])
+            Histograms.of(each.name, found[k : k + 1], floors[:, k : k + 1])
             for k, each in enumerate(columns)
         ),
-        overall=histograms(EVERY, found, floors),
-        autocorrelation=None,
-        energy=energy,
-        classifier=told,
-        consistent=None,
-        rules=0,
-        satisfied=x.satisfied,
-        judge=judge,
-        privacy=_privacy(x, y, columns, train, seed),
-        usefulness=None
-        if target is None
-        else usefulness(columns, target, x.weights, y.weights, seed=seed),
-        lone=lone,
-        **(dict.fromkeys(NAMES) if single else _associations(arranged_, weights, seed)),
+        overall=Histograms.of(ALL_COLUMNS, found, floors, columns[int(found.argmax())].name),
+        findings=METRICS.measure(pair),
+        scope=SCOPE,
     )
 
 
-def _beside(
-    measure: Measure, left: Array, right: Array, weights: Array, others: Array, seed: int
-) -> tuple[Array, Array]:
-    """The distances (...) and those among splits of the reference, (splits, ...)."""
-    found = measure(left, right, weights, others)
-    return found, distances.floor(measure, right, others, distances.effective(weights), seed=seed)
+def card_rows(found: Mapping[str, Any]) -> list[CardRow]:
+    """Rows of a model's card, from the JSON of an evaluation."""
+    overall = found["overall"]
+    worst = found["variables"][overall["worst"]]["name"]
+    return [
+        distance_row("D, median over columns", overall["median"]),
+        distance_row(f"D, max over columns ({worst})", overall["max"]),
+        *METRICS.card_rows(found),
+    ]
 
 
-def _some(columns: Sequence[Column], most: int, seed: int) -> list[np.ndarray]:
-    """Rows of each side, at most so many, drawn at random."""
-    random = np.random.default_rng([seed, 3])
-    return [np.sort(random.permutation(len(side))[:most]) for side in columns[0].sides]
+# --- metrics, in the order of the table -----------------------------------------------------------
 
 
-def _associations(
-    columns: Sequence[Column], weights: Sequence[Array], seed: int
-) -> dict[str, Measured | None]:
-    measure, sides = features(columns)
-    found, floors = _beside(measure, sides[0], sides[1], weights[0], weights[1], seed)
-    return {
-        name: None if np.isnan(found[k]) else measured(found[k], floors[:, k])
-        for k, name in enumerate(NAMES)
-    }
+@METRICS.distance("correlation", "correlation error", "The correlations differ")
+def correlation(pair: Pair) -> Distance | None:
+    return pair.associations["correlation"]
 
 
-def _as_wholes(
-    columns: Sequence[Column], weights: Sequence[Array], seed: int
-) -> tuple[Measured, tuple[float, float], str]:
-    """The energy distance, and the accuracy of a simple classifier, of rows as points."""
-    measure, sides = features(columns)
-    words = 1 + measure.numbers + (*measure.starts, sides[0].shape[1])[measure.numbers]
-    chosen = [*range(1, 1 + measure.numbers), *range(words, sides[0].shape[1])]
-    left, right = distances.standardise(sides[0][:, chosen], sides[1][:, chosen])
-    energy, null = distances.energy_distance(left, right, weights[0], weights[1], seed=seed)
-    some = np.unique(np.linspace(0, max(left.shape[1] - 1, 0), CLASSIFIED).astype(np.int64))
-    some = some[some < left.shape[1]]
-    told = distances.classifier_test(
-        left[:, some], right[:, some], weights[0], weights[1], seed=seed
-    )
-    name = "logistic regression" + ("" if installed() else f"; for a better one: {INSTALL}")
-    return measured(energy, null), told, name
+@METRICS.distance(
+    "correlation_ratio",
+    "correlation ratio error, number with word",
+    "The association of numbers with words differs",
+)
+def correlation_ratio(pair: Pair) -> Distance | None:
+    return pair.associations["correlation_ratio"]
 
 
-def _privacy(x: Rows, y: Rows, columns: Sequence[Column], train: Data | None, seed: int) -> Privacy:
-    if train is None:
-        return privacy(columns, x.weights, held_out=False, seed=seed)
-    three, _ = shared(x, y, Rows(train, "the training rows"))
-    return privacy(three, x.weights, held_out=True, seed=seed)
+@METRICS.distance(
+    "cramers_v", "Cramér's V error, word with word", "The association of words with words differs"
+)
+def cramers_v(pair: Pair) -> Distance | None:
+    return pair.associations["cramers_v"]
+
+
+@METRICS.distance(
+    "contingency", "D of pairs of columns", "The joint distributions of pairs of columns differ"
+)
+def contingency(pair: Pair) -> Distance | None:
+    return pair.associations["contingency"]
+
+
+@METRICS.distance("energy", "energy distance", "The samples as a whole differ")
+def energy(pair: Pair) -> Distance:
+    return Distance.of(*distances.energy_distance(*pair.points, *pair.weights, seed=pair.seed))
+
+
+@METRICS.finding("classifier", classifier_card)
+def classifier(pair: Pair) -> Finding:
+    """Trees, where scikit-learn is installed and there are enough rows."""
+    x, y = pair.x, pair.y
+    if installed() and min(len(x.weights), len(y.weights)) >= MIN_ROWS:
+        judge = "gradient boosting"
+        found = two_sample_test(Features.of(pair.columns), x.weights, y.weights, seed=pair.seed)
+    else:
+        judge = "logistic regression" + ("" if installed() else f"; for a better one: {INSTALL}")
+        left, right = pair.points
+        some = np.linspace(0, max(left.shape[1] - 1, 0), MAX_SIMPLE_FEATURES).astype(np.int64)
+        some = np.unique(some)
+        some = some[some < left.shape[1]]
+        found = distances.classifier_test(
+            left[:, some], right[:, some], *pair.weights, seed=pair.seed
+        )
+    return Classifier(Accuracy(*found), judge, note=judge, simple=False)
+
+
+@METRICS.finding("privacy", privacy_card)
+def memorisation(pair: Pair) -> Finding:
+    """Whether samples repeat the training rows."""
+    if pair.train is None:
+        return privacy(pair.columns, pair.x.weights, held_out=False, seed=pair.seed)
+    three, _ = shared(pair.x, pair.y, Rows(pair.train, "the training rows"))
+    return privacy(three, pair.x.weights, held_out=True, seed=pair.seed)
+
+
+@METRICS.finding("usefulness")
+def train_on_synthetic(pair: Pair) -> Finding | None:
+    if pair.target is None:
+        return None
+    weights = pair.x.weights, pair.y.weights
+    return usefulness(pair.columns, pair.target, *weights, seed=pair.seed)
+
+
+@METRICS.finding("satisfied")
+def satisfied(pair: Pair) -> Finding:
+    return Satisfied(pair.x.satisfied)
+
+
+@METRICS.finding("lone")
+def lone(pair: Pair) -> Finding:
+    return Names("lone", "only on one side", pair.unshared)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from constraints import Layout
     from surrogate.diffusion.presets import Preset
+    from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
 
 MAX_DEPTH = 3  # blocks of a network for rows: more are slower, and no better
@@ -113,3 +114,28 @@ class Tables(Kind):
             for r, rule in enumerate(rules):
                 kept[RULE_PREFIX + rule] = verdicts[:, r]
         return kept
+
+    # --- comparing --------------------------------------------------------------------------------
+
+    compare_options = ("target", "train")
+
+    def compare(self, data: Any, against: Any, seed: int, **options: Any) -> Evaluation:
+        """`target`: a column to predict; `train`: the rows that were learned from."""
+        train = options.get("train")
+        if train is not None and not self.holds(train):
+            raise ModelError(
+                "the training rows are no table", value=train, remedy="give data of one kind"
+            )
+        found: Evaluation = tables.compare.compare(data, against, seed, **options)
+        return found
+
+    # --- plotting and reporting -------------------------------------------------------------------
+
+    subject = "a table"
+
+    def summary(self, codec: Any) -> list[str]:
+        return [f"columns: {codec.learned}"]
+
+    def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
+        rows: list[CardRow] = tables.compare.card_rows(found)
+        return rows

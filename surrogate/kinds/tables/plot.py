@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surrogate.evaluation.distances import Array
+from surrogate.evaluation.weights import Array
 from surrogate.kinds.tables.align import Column
 from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
 

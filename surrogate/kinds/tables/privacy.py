@@ -9,23 +9,113 @@ come: rows that were held out, or each training row to the nearest of the others
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from surrogate.evaluation.distances import Array, effective
-from surrogate.evaluation.result import NEAREST, Closeness, Privacy
+from constraints.explanation import percent
+from surrogate.evaluation.result import CardRow, Finding, Row
+from surrogate.evaluation.verdict import DEVIATIONS_SIGNIFICANT, Reason
+from surrogate.evaluation.weights import Array, effective_sample_size, weighted_quantiles
 from surrogate.kinds.tables.align import Column
-from surrogate.kinds.trajectories.plot import quantiles
 
-TRAINED = 10_000  # training rows that are looked at
-ASKED = 5_000  # rows whose nearest one is sought
-CHUNK = 4_000_000  # distances at a time
-SAME = 1e-12  # squared distance of rows that are the same, by rounding
-FARTHEST = 1e6  # deviations
-BARS = 30
+NEAREST = 0.05  # share of the real rows that are called near to a training row
+COPIES_POOR = 0.05  # share of exact copies, beyond that of real rows, that rules samples out
+MAX_TRAINING_ROWS = 10_000  # that rows are compared with
+MAX_QUERIED_ROWS = 5_000  # whose nearest training row is sought
+CHUNK_DISTANCES = 4_000_000  # computed at a time
+SAME_SQUARED = 1e-12  # squared distance of rows that are the same, up to rounding
+MAX_DEVIATIONS = 1e6
+NEAREST_BINS = 30
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """Of rows to the nearest training row: quantiles of the distance, the share of exact copies,
+    and how the distances are spread over the bins of `Privacy.edges`, (bins,)."""
+
+    median: float
+    low: float
+    copies: float
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Privacy(Finding):
+    """Whether samples repeat the rows that were learned from, beside what real rows do.
+
+    near: the share of samples as near to a training row as the nearest NEAREST of real rows are,
+    which is NEAREST if they are new rows of the same law, with its standard error. copies_error:
+    that of the difference of copies. held_out: whether the real rows are other ones than the
+    training rows; if not, each was compared with the others.
+    """
+
+    trained: int
+    held_out: bool
+    samples: Closeness
+    real: Closeness
+    near: float
+    error: float
+    copies_error: float
+    edges: tuple[float, ...]
+
+    @property
+    def memorised(self) -> bool:
+        more = self.samples.copies - self.real.copies
+        nearer = self.near - NEAREST
+        return (
+            nearer > DEVIATIONS_SIGNIFICANT * self.error
+            or more > DEVIATIONS_SIGNIFICANT * self.copies_error
+        )
+
+    def values(self) -> Mapping[str, Any]:
+        return {"privacy": self}
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"memorised": self.memorised}
+
+    def rows(self) -> Iterator[Row]:
+        real = "held-out rows" if self.held_out else "real rows among themselves"
+        for what, name in (("median", "median"), ("low", f"{NEAREST:.0%}")):
+            value, floor = (getattr(side, what) for side in (self.samples, self.real))
+            note = f"floor: {real}" if what == "median" else ""
+            yield f"nearest training row, {name}", f"{value:.4f}", f"{floor:.4f}", "", note
+        note = "MEMORISED rows" if self.memorised else ""
+        floor_ = f"{NEAREST:.4f} ± {self.error:.4f}"
+        yield f"as near as {NEAREST:.0%} of real rows", f"{self.near:.4f}", floor_, "", note
+        mine, theirs = (f"{side.copies:.4f}" for side in (self.samples, self.real))
+        yield "exact copies of training rows", mine, theirs, "", ""
+
+    def reasons(self) -> Iterator[Reason]:
+        if not self.memorised:
+            yield Reason("good", "The rows come no nearer to training rows than real ones do.")
+            return
+        copies, real = percent(self.samples.copies), percent(self.real.copies)
+        poor = self.samples.copies > self.real.copies + COPIES_POOR
+        yield Reason(
+            "poor" if poor else "care",
+            f"Training rows seem to be repeated: {copies} are exact copies (of real "
+            f"rows {real}), and {percent(self.near)} are as near as {percent(NEAREST)} of real "
+            "rows are.",
+        )
+
+
+def privacy_card(found: Mapping[str, Any]) -> list[CardRow]:
+    """Rows of a model's card, from the JSON of an evaluation."""
+    each = found.get("privacy")
+    if not each:
+        return []
+    mine, real = each["samples"], each["real"]
+    near = f"{each['near']:.4f}", f"{NEAREST:.4f} ± {each['error']:.4f}"
+    median, copies = ((f"{mine[k]:.4f}", f"{real[k]:.4f}") for k in ("median", "copies"))
+    return [
+        ("nearest training row, median", *median, ""),
+        (f"as near to one as {NEAREST:.0%} of held-out rows", *near, ""),
+        ("exact copies of training rows", *copies, "memorised" if each["memorised"] else ""),
+    ]
 
 
 def privacy(columns: Sequence[Column], weights: Array, *, held_out: bool, seed: int = 0) -> Privacy:
@@ -34,19 +124,25 @@ def privacy(columns: Sequence[Column], weights: Array, *, held_out: bool, seed: 
     random = np.random.default_rng([seed, 6])
     sizes = [len(side) for side in columns[0].sides]
     last = len(sizes) - 1
-    trained = random.permutation(sizes[last])[:TRAINED]
-    asked = random.permutation(sizes[0])[:ASKED]
-    real = random.permutation(sizes[1])[:ASKED] if held_out else trained[:ASKED]
+    trained = random.permutation(sizes[last])[:MAX_TRAINING_ROWS]
+    queried = random.permutation(sizes[0])[:MAX_QUERIED_ROWS]
+    real = (
+        random.permutation(sizes[1])[:MAX_QUERIED_ROWS] if held_out else trained[:MAX_QUERIED_ROWS]
+    )
     records = Records.of(columns, last)
-    mine = records.nearest(0, asked, trained)
+    mine = records.nearest(0, queried, trained)
     theirs = records.nearest(1 if held_out else last, real, trained, others=not held_out)
-    share = weights[asked] / weights[asked].sum()
+    share = weights[queried] / weights[queried].sum()
     copies, common = _copies(columns, weights, held_out)
-    worth = effective(weights[asked])
-    error = math.sqrt(NEAREST * (1 - NEAREST) * (1 / worth + 1 / len(real)))
+    size = effective_sample_size(weights[queried])
+    error = math.sqrt(NEAREST * (1 - NEAREST) * (1 / size + 1 / len(real)))
     edges = _edges(mine, theirs)
     pooled = min(max((copies + common) / 2, 1 / sizes[last]), 1 - 1 / sizes[last])
-    spread = pooled * (1 - pooled) * (1 / effective(weights) + 1 / sizes[1 if held_out else last])
+    spread = (
+        pooled
+        * (1 - pooled)
+        * (1 / effective_sample_size(weights) + 1 / sizes[1 if held_out else last])
+    )
     return Privacy(
         trained=sizes[last],
         held_out=held_out,
@@ -78,7 +174,9 @@ class Records:
             if column.kind == "word" or deviation <= 1e-12 * abs(mean):
                 codes.append(tame.sides)
                 continue
-            scaled = [np.clip((s - mean) / deviation, -FARTHEST, FARTHEST) for s in tame.sides]
+            scaled = [
+                np.clip((s - mean) / deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS) for s in tame.sides
+            ]
             numbers.append([np.nan_to_num(each, nan=0.0) for each in scaled])
             if column.gaps:
                 codes.append(tuple(1.0 * np.isnan(side) for side in tame.sides))
@@ -102,7 +200,7 @@ class Records:
         z, y = self.numbers[side][rows], self.numbers[-1][trained]
         words, theirs = self.codes[side][rows].T, self.codes[-1][trained].T
         squares, found = (y * y).sum(1), np.empty(len(rows))
-        size = max(1, CHUNK // len(trained))
+        size = max(1, CHUNK_DISTANCES // len(trained))
         for start in range(0, len(rows), size):
             part = slice(start, min(start + size, len(rows)))
             apart = (z[part] ** 2).sum(1)[:, None] + squares - 2 * (z[part] @ y.T)
@@ -112,7 +210,7 @@ class Records:
                 place = np.arange(part.start, part.stop)
                 apart[place - part.start, place] = np.inf
             found[part] = apart.min(1)
-        return np.sqrt(np.where(found < SAME, 0.0, found) / self.columns)
+        return np.sqrt(np.where(found < SAME_SQUARED, 0.0, found) / self.columns)
 
 
 def _filled(codes: Array) -> np.ndarray:
@@ -135,7 +233,7 @@ def _copies(columns: Sequence[Column], weights: Array, held_out: bool) -> tuple[
 
 
 def _closeness(found: Array, share: Array, copies: float, edges: Array) -> Closeness:
-    low, median = quantiles(found[:, None], [NEAREST, 0.5], share)[:, 0].tolist()
+    low, median = weighted_quantiles(found[:, None], [NEAREST, 0.5], share)[:, 0].tolist()
     shares = np.histogram(np.minimum(found, edges[-1]), edges, weights=share)[0]
     return Closeness(median, low, copies, tuple(shares.tolist()))
 
@@ -151,4 +249,4 @@ def _near(mine: Array, share: Array, theirs: Array) -> float:
 def _edges(mine: Array, theirs: Array) -> Array:
     """Bins for a picture; the last takes the farthest hundredth as well."""
     high = float(np.quantile(np.concatenate([mine, theirs]), 0.99)) or 1.0
-    return np.linspace(0.0, high, BARS + 1)
+    return np.linspace(0.0, high, NEAREST_BINS + 1)

@@ -11,23 +11,82 @@ rest is that of the difference between two predictions of the same rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
 from surrogate.errors import ModelError
-from surrogate.evaluation.distances import Array
-from surrogate.evaluation.result import Score, Usefulness
+from surrogate.evaluation.result import Finding, Row
+from surrogate.evaluation.verdict import DEVIATIONS_SIGNIFICANT, Reason
+from surrogate.evaluation.weights import Array
 from surrogate.kinds.tables.align import Column
-from surrogate.kinds.tables.boosting import FEWEST, Features, Trees, require
+from surrogate.kinds.tables.boosting import MIN_ROWS, Features, Trees, require
 
-LEARNED = 10_000
+MAX_LEARNED_ROWS = 10_000
 REPEATS = 4
 PART = 2 / 3
-TESTED = 0.3  # share of the real rows
-MOST = 10_000
-RARE = 5  # samples of a class, from which on it can be learned
+TESTED_SHARE = 0.3  # of the real rows
+MAX_TESTED_ROWS = 10_000
+MIN_CLASS_ROWS = 5  # of a class, from which on it can be learned
+LOSS_MATTERS = 0.02  # of a score
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a column is predicted on real rows, learned from samples and from real rows.
+
+    error: the standard error of the difference. guess: the score without looking at a row.
+    """
+
+    name: str
+    samples: float
+    real: float
+    error: float
+    guess: float
+
+    @property
+    def difference(self) -> float:
+        return self.samples - self.real
+
+    @property
+    def worse(self) -> bool:
+        return self.difference < -DEVIATIONS_SIGNIFICANT * self.error
+
+
+@dataclass(frozen=True)
+class Usefulness(Finding):
+    """Train on samples, test on real rows: `learned` rows of each, `tested` real ones."""
+
+    target: str
+    kind: str  # classes or numbers
+    learned: int
+    tested: int
+    scores: tuple[Score, ...]
+
+    def values(self) -> Mapping[str, Any]:
+        return {"usefulness": self}
+
+    def to_dict(self) -> dict[str, Any]:
+        scores = [asdict(each) | {"difference": each.difference} for each in self.scores]
+        return asdict(self) | {"scores": scores}
+
+    def rows(self) -> Iterator[Row]:
+        for each in self.scores:
+            note = f"floor: learned from real rows; difference {each.difference:+.4f}"
+            note += f" ± {each.error:.4f}; a guess {each.guess:.4f}"
+            name = f"{self.target} predicted, {each.name}"
+            yield name, f"{each.samples:.4f}", f"{each.real:.4f}", "", note
+
+    def reasons(self) -> Iterator[Reason]:
+        for each in self.scores:
+            bad = each.worse and each.difference < -LOSS_MATTERS
+            learned = f"Learned from the rows, {self.target} is predicted"
+            scores = f"{each.name} {each.samples:.3f}, from real rows {each.real:.3f}"
+            word = "worse" if bad else "about as well"
+            yield Reason("care" if bad else "good", f"{learned} {word}: {scores}.")
 
 
 def usefulness(
@@ -42,12 +101,13 @@ def usefulness(
     features = Features.of(rest)
     random = np.random.default_rng([seed, 7])
     known = [random.permutation(np.flatnonzero(~np.isnan(side))) for side in column.sides[:2]]
-    test = min(int(TESTED * len(known[1])), MOST)
-    count = min(len(known[0]), len(known[1]) - test, LEARNED)
-    if count < FEWEST or test < FEWEST:
+    test = min(int(TESTED_SHARE * len(known[1])), MAX_TESTED_ROWS)
+    count = min(len(known[0]), len(known[1]) - test, MAX_LEARNED_ROWS)
+    if count < MIN_ROWS or test < MIN_ROWS:
         raise ModelError(
             f"{target} cannot be predicted: {len(known[0]):,} samples and {len(known[1]):,} real "
-            f"rows have a value of it; {FEWEST} and {math.ceil(FEWEST / TESTED)} are needed"
+            "rows have a value of it",
+            remedy=f"give {MIN_ROWS} and {math.ceil(MIN_ROWS / TESTED_SHARE)} or more",
         )
     part = round(PART * count)
     unseen, learned = known[1][:test], known[1][test : test + count]
@@ -81,7 +141,9 @@ def predicted(columns: Sequence[Column], target: str) -> Column:
     if target not in names:
         near = get_close_matches(str(target), names, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ModelError(f"there is no column {target!r} to predict{hint}; have {', '.join(names)}")
+        raise ModelError(
+            f"there is no column {target!r} to predict{hint}", value=target, allowed=names
+        )
     return columns[names.index(target)]
 
 
@@ -101,7 +163,7 @@ class Model:
     def fit(self, x: Array, target: Array, weight: Array) -> None:
         if self.kind == "classes":
             kinds, often = np.unique(target, return_counts=True)
-            common = np.isin(target, kinds[often >= RARE])
+            common = np.isin(target, kinds[often >= MIN_CLASS_ROWS])
             if common.any():  # a class of few rows is none to learn
                 x, target, weight = x[common], target[common], weight[common]
         if len(np.unique(target)) == 1:

@@ -1,4 +1,4 @@
-"""Trajectories side by side: the same signals of both, as arrays, with the weights of samples."""
+"""Two datasets of trajectories aligned: the same signals of both, as arrays, with weights."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import xarray as xr
 
 from constraints import FormulaError, Layout, Signal
 from surrogate.errors import ModelError
-from surrogate.evaluation.distances import Array
-from surrogate.kinds.signals import described, layout_of, samples_of, tensors_of
+from surrogate.evaluation.weights import Array, relative_weights
+from surrogate.kinds.signals import described, layout_of, tensors_of
 
-LARGEST = 1e150  # values whose squares are still numbers
-WORDS = 32  # of a category that count as columns: the most frequent
+MAX_VALUE = 1e150  # values whose squares are still numbers
+MAX_WORDS = 32  # of a category that are columns: the most frequent
 
 
 class Side:
-    """The signals (n, ...) of one dataset and their weights (n,); those without weight are left."""
+    """The signals (n, ...) of a dataset and their weights (n,); samples of weight 0 are dropped."""
 
     def __init__(self, data: xr.Dataset, who: str) -> None:
         self.who = who
@@ -29,7 +29,7 @@ class Side:
             tensors = tensors_of(data, self.layout)
         except FormulaError as problem:
             raise ModelError(f"{who}: {problem}") from None
-        weights = self._weights(data)
+        weights = relative_weights(data, who)
         self.kept = weights > 0
         if self.kept.sum() < 2:
             raise ModelError(f"{who}: at least 2 are needed, not {int(self.kept.sum())}")
@@ -38,30 +38,15 @@ class Side:
         rows = torch.from_numpy(self.kept)
         self.tensors = tensors if every else {k: v[rows] for k, v in tensors.items()}
         for name, values in self.tensors.items():
-            if values.is_floating_point() and float(values.abs().max()) > LARGEST:
+            if values.is_floating_point() and float(values.abs().max()) > MAX_VALUE:
                 raise ModelError(
                     f"{who}: {name} has values up to {float(values.abs().max()):g}, which are too "
-                    "large to compare; give them in another unit"
+                    "large to compare",
+                    remedy="give them in another unit",
                 )
 
-    def _weights(self, data: xr.Dataset) -> Array:
-        """exp(log_weight), the largest being 1: (n,)."""
-        count = samples_of(data)
-        if "log_weight" not in data.variables:
-            return np.ones(count)
-        try:
-            logs = np.asarray(data["log_weight"].to_numpy(), np.float64)
-        except (TypeError, ValueError):
-            raise ModelError(f"{self.who}: log_weight must be numbers") from None
-        if logs.shape != (count,) or np.isnan(logs).any() or not np.isfinite(logs.max()):
-            raise ModelError(
-                f"{self.who}: log_weight must be a number for each sample, some of them finite; "
-                "drop it to weigh all alike"
-            )
-        return np.asarray(np.exp(logs - logs.max()))
-
     def some(self, most: int, seed: int) -> Side:
-        """The same side with at most so many of its samples, drawn at random."""
+        """This dataset with at most so many of its samples, drawn at random."""
         if len(self.weights) <= most:
             return self
         rows = np.sort(np.random.default_rng([seed, 3]).permutation(len(self.weights))[:most])
@@ -96,8 +81,8 @@ class Side:
         return None if verdicts is None else float(np.average(verdicts, weights=self.weights))
 
 
-def alike(x: Side, y: Side) -> None:
-    """Refuse sides that have different variables or grids."""
+def align(x: Side, y: Side) -> None:
+    """Check that both have the same variables and times; ModelError, or GridError, if not."""
     differences = []
     for one, other in ((x, y), (y, x)):
         lone = [name for name in one.layout.names if name not in other.layout.names]
@@ -146,7 +131,7 @@ def columns(x: Side, y: Side) -> tuple[Array, Array]:
         left, right, _ = values(x, y, name)
         if y.signal(name).categories:
             often = np.bincount(right[:, 0].astype(np.int64))
-            words = np.argsort(-often, kind="stable")[:WORDS].astype(np.float64)
+            words = np.argsort(-often, kind="stable")[:MAX_WORDS].astype(np.float64)
             left, right = 1.0 * (left == words), 1.0 * (right == words)
         pairs.append((left, right))
     return np.concatenate([p[0] for p in pairs], 1), np.concatenate([p[1] for p in pairs], 1)

@@ -20,6 +20,7 @@ import pandas as pd
 import xarray as xr
 
 from surrogate.errors import ModelError
+from surrogate.io.attributes import OVERLAP
 from surrogate.kinds.trajectories.records import (
     Clock,
     Run,
@@ -30,7 +31,6 @@ from surrogate.kinds.trajectories.records import (
     values_of,
 )
 
-OVERLAP = "surrogate_overlap"  # attribute: windows on either side that share steps with one
 MISSING = ("refuse", "drop")
 TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month", "year")
 _STEP = re.compile(r"(.*?)[ _:.\-]?(\d+(?:\.\d+)?)")

@@ -10,14 +10,15 @@ import xarray as xr
 
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
+from surrogate.io.attributes import OVERLAP
 from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Kind
-from surrogate.kinds.trajectories.from_table import OVERLAP
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from constraints import Layout
+    from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
 
 
@@ -73,3 +74,29 @@ class Trajectories(Kind):
         self, data: Any, layout: Layout, samples: slice, names: set[str] | None = None
     ) -> dict[str, Tensor]:
         return trajectories.layout.tensors(data, layout, samples, names)
+
+    # --- comparing --------------------------------------------------------------------------------
+
+    def compare(
+        self, data: xr.Dataset, against: xr.Dataset, seed: int, **options: Any
+    ) -> Evaluation:
+        found: Evaluation = trajectories.compare.compare(data, against, seed, **options)
+        return found
+
+    # --- plotting and reporting -------------------------------------------------------------------
+
+    subject = "trajectories"
+
+    def summary(self, codec: Any) -> list[str]:
+        names, times = [v.name for v in codec.variables if not v.total], codec.times
+        span = f"{len(times)} times from {times[0]:g} to {times[-1]:g}"
+        lines = [f"variables: {', '.join(names)}, at {span}"]
+        if codec.restored:
+            lines.append(f"follows from conservation: {', '.join(codec.restored)}")
+        if codec.constant:
+            lines.append(f"constant: {', '.join(codec.constant)}")
+        return lines
+
+    def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
+        rows: list[CardRow] = trajectories.compare.card_rows(found)
+        return rows

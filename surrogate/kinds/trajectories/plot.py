@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from surrogate.errors import ModelError
+from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,23 +39,6 @@ def series(data: xr.Dataset) -> list[str]:
     except (KeyError, TypeError, ValueError):
         return names
     return [name for name in species if name in names] + [n for n in names if n not in species]
-
-
-def weights(data: xr.Dataset) -> np.ndarray | None:
-    """exp(log_weight), which sum to 1: (n,); None where all samples weigh the same."""
-    if "log_weight" not in data.variables:
-        return None
-    array = data["log_weight"]
-    logs = np.asarray(array.values, np.float64) if array.dtype.kind in "iuf" else np.array(np.nan)
-    if array.dims != ("sample",) or np.isnan(logs).any() or not np.isfinite(logs.max()):
-        raise ModelError(
-            "log_weight must be a number for each sample, some of them finite; drop it to weigh "
-            "all alike"
-        )
-    if np.ptp(logs) == 0:
-        return None
-    found = np.exp(logs - logs.max())
-    return np.asarray(found / found.sum())
 
 
 def thinned(data: xr.Dataset, most: int = MOST) -> xr.Dataset:
@@ -130,15 +112,15 @@ def fan_chart(
 
 
 def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int) -> None:
-    grid, found, weight = times(data), values(data, name), weights(data)
+    grid, found, weight = times(data), values(data, name), normalised_weights(data)
     mark = "_" if len(grid) == 1 else None  # a single time has no lines to draw
     some = found[_some(len(found), weight, trajectories)]
     if len(some):
         axis.plot(grid, some.T, color=colour, alpha=0.16, linewidth=0.6, marker=mark)
     for low, high, alpha in BANDS:
-        bottom, top = quantiles(found, [low, high], weight)
+        bottom, top = weighted_quantiles(found, [low, high], weight)
         axis.fill_between(grid, bottom, top, color=colour, alpha=alpha, linewidth=0)
-    middle = quantiles(found, [0.5], weight)[0]
+    middle = weighted_quantiles(found, [0.5], weight)[0]
     axis.plot(grid, middle, color=colour, linewidth=2.0, marker=mark)
 
 
@@ -151,32 +133,9 @@ def _some(count: int, weight: np.ndarray | None, trajectories: int) -> np.ndarra
 
 
 def _outline(axis: Axes, data: xr.Dataset, name: str) -> None:
-    lines = quantiles(values(data, name), [0.05, 0.5, 0.95], weights(data))
+    lines = weighted_quantiles(values(data, name), [0.05, 0.5, 0.95], normalised_weights(data))
     for line, width in zip(lines, (0.8, 1.4, 0.8), strict=True):
         axis.plot(times(data), line, color=AGAINST, linewidth=width, linestyle="--")
-
-
-def quantiles(
-    found: np.ndarray, levels: Sequence[float], weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Quantiles over trajectories (n, T) with weights (n,): (len(levels), T); NaN where nothing is
-    known. Of weighted ones: the least value that at least that share of the weight does not exceed.
-    """
-    if weight is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return np.asarray(np.nanquantile(found, levels, axis=0))
-    order = np.argsort(found, axis=0)  # NaN come last
-    known = np.take_along_axis(found, order, 0)
-    shares = np.cumsum(np.where(np.isnan(known), 0.0, weight[order]), axis=0)
-    total = shares[-1]
-    made = np.full((len(levels), found.shape[1]), np.nan)
-    for k, level in enumerate(levels):
-        place = (shares < level * total * (1 - 1e-12)).sum(0)
-        made[k] = np.where(
-            total > 0, known[place.clip(max=len(found) - 1), range(len(total))], np.nan
-        )
-    return made
 
 
 # --- what was required ----------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from surrogate.evaluation import distances as d
-from surrogate.evaluation.distances import Array, Histogram, Measure
+from surrogate.evaluation.distances import Histogram, Measure
+from surrogate.evaluation.weights import Array, effective_sample_size
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
 
@@ -148,8 +149,8 @@ def test_autocorrelations_are_those_of_a_loop() -> None:
 
 
 def test_effective_number() -> None:
-    assert d.effective(np.ones(7)) == 7
-    assert d.effective(np.array([3.0, 3.0, 0.0])) == 2
+    assert effective_sample_size(np.ones(7)) == 7
+    assert effective_sample_size(np.array([3.0, 3.0, 0.0])) == 2
 
 
 @pytest.mark.parametrize("measure", [Histogram(np.zeros(3), np.ones(3), 40), d.Correlation()])
@@ -223,7 +224,7 @@ def test_floor_of_weighted_samples_is_that_of_their_effective_number() -> None:
         measure = Histogram.of(x, y, whole=False)
         weights, others = random.exponential(size=600), random.exponential(size=600)
         true.append(measure(x, y, weights, others))
-        floors.append(d.floor(measure, y, others, d.effective(weights), seed=k))
+        floors.append(d.floor(measure, y, others, effective_sample_size(weights), seed=k))
     close(true, floors, 0.04)
 
 

@@ -8,7 +8,7 @@ from simulators import models, simulate
 from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run
 from surrogate.kinds.tables.schema import understand
-from surrogate.reports.card import card, curve, table
+from surrogate.reports.card import curve
 from tests.surrogate.rows import wines
 
 TINY = Preset(Settings(steps=20, batch=64, warm_up=2, check_every=10), depth=1)
@@ -17,7 +17,7 @@ TINY = Preset(Settings(steps=20, batch=64, warm_up=2, check_every=10), depth=1)
 def test_a_card_says_what_was_measured(tmp_path: Path) -> None:
     data = simulate(models.esirs(), samples=200, seed=3, initial={"S": 95, "I": 5})
     model = Run(data, 0, TINY).fit()
-    found = card(model.codec, model.about)
+    found = model.kind.card(model.codec, model.about)
     for text in (
         "variables: S, I, R, at 30 times from 0 to 3.2",
         "follows from conservation: R",
@@ -29,7 +29,7 @@ def test_a_card_says_what_was_measured(tmp_path: Path) -> None:
         "rules of the network | 100.00% |",
     ):
         assert text in found, text
-    lines = table(model.about["card"]).splitlines()
+    lines = model.kind.card_table(model.about["card"]).splitlines()
     assert lines[1].split() == ["measure", "value", "floor", "ratio"]
     assert len(lines) - 1 == found.count("\n| ")
 
@@ -37,13 +37,13 @@ def test_a_card_says_what_was_measured(tmp_path: Path) -> None:
 def test_a_card_of_an_untrained_model() -> None:
     data = simulate(models.esirs(), samples=60, seed=3)
     model = Run(data, 0, TINY).model
-    assert card(model.codec, {}).startswith("# A surrogate of trajectories")
+    assert model.kind.card(model.codec, {}).startswith("# A surrogate of trajectories")
     assert curve([]) == "step,loss,held_out\n"
 
 
 def test_a_card_of_rows() -> None:
     model = Run(understand(wines(400)).data, 0, TINY).fit()
-    found = card(model.codec, model.about)
+    found = model.kind.card(model.codec, model.about)
     for text in (
         "# A surrogate of a table",
         "columns: alcohol, sugar, quality, colour, place, density, old",
@@ -54,9 +54,9 @@ def test_a_card_of_rows() -> None:
         "| correlation error |",
         "| D of pairs of columns |",
         "| accuracy of a classifier |",
-        "| nearest learned row, median |",
-        "| exact copies of learned rows |",
+        "| nearest training row, median |",
+        "| exact copies of training rows |",
     ):
         assert text in found, text
-    lines = table(model.about["card"]).splitlines()
+    lines = model.kind.card_table(model.about["card"]).splitlines()
     assert len(lines) - 1 == found.count("\n| ")

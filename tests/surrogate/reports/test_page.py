@@ -16,8 +16,8 @@ import xarray as xr
 from constraints import parse
 from constraints.physics.rules import from_network
 from simulators import models, simulate
+from surrogate.data import evaluate
 from surrogate.errors import ModelError
-from surrogate.evaluation.evaluate import evaluate
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
 from surrogate.kinds.trajectories.requirements import Mark
@@ -274,7 +274,7 @@ def test_weights_count(plain: xr.Dataset) -> None:
     found = facts(data)
     assert found.satisfied == pytest.approx(float(kept.satisfied.mean()))
     assert found.rules[0].share == pytest.approx(found.satisfied)
-    assert found.worth == pytest.approx(60)
+    assert found.effective == pytest.approx(60)
     page = Page(report(data))
     assert "count by their weight" in page.said
     median = float(np.quantile(kept.rule_robustness, 0.5, method="inverted_cdf"))

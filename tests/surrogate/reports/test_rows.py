@@ -10,8 +10,8 @@ import pytest
 import xarray as xr
 
 from constraints import parse
+from surrogate.data import evaluate
 from surrogate.errors import ModelError
-from surrogate.evaluation.evaluate import evaluate
 from surrogate.kinds.labels import label
 from surrogate.kinds.tables.align import Rows, shared
 from surrogate.reports import figures as pictures

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from surrogate.data import evaluate
 from surrogate.errors import ModelError
-from surrogate.evaluation.evaluate import evaluate
 from surrogate.kinds.images.files import from_array
 
 
@@ -33,7 +33,7 @@ def test_samples_of_one_law_are_at_the_floor() -> None:
     assert found.correlation.ratio < 1.3
     accuracy, error = found.classifier
     assert abs(accuracy - 0.5) < 4 * error
-    assert found.noun == "images"
+    assert found.kind == "images"
     names = [each.name for each in found.variables]
     assert names == ["brightness", "contrast", "row", "column", "projection"]
 
@@ -77,7 +77,7 @@ def test_colour_pairs_and_large_images() -> None:
 
 
 def test_what_cannot_be_compared() -> None:
-    with pytest.raises(ModelError, match=r"of 12x12, the reference of 10x10.*\(size=12x12\)"):
+    with pytest.raises(ModelError, match=r"of 12x12, the reference of 10x10.*\(size='12x12'\)"):
         evaluate(data(20, 1, side=12), data(20, 1))
     colour = from_array(np.repeat(blobs(20, 1)[..., None], 3, -1))
     with pytest.raises(ModelError, match=r"are colour, the reference grey.*\(grey=True\)"):

@@ -9,7 +9,7 @@ import pytest
 from surrogate.errors import ModelError
 from surrogate.kinds.tables import boosting
 from surrogate.kinds.tables.align import Rows, shared
-from surrogate.kinds.tables.boosting import Features, accuracy, told_apart
+from surrogate.kinds.tables.boosting import Features, accuracy, two_sample_test
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
 
@@ -18,11 +18,13 @@ pytestmark = pytest.mark.usefixtures("few_rounds")
 
 def told(x: pd.DataFrame, y: pd.DataFrame, seed: int = 0) -> tuple[float, float]:
     sides = Rows(x, "x"), Rows(y, "y")
-    return told_apart(Features.of(shared(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed)
+    return two_sample_test(
+        Features.of(shared(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_law_is_not_told_apart(seed: int) -> None:
+def test_one_law_is_not_two_sample_test(seed: int) -> None:
     share, error = told(wines(500, seed), wines(800, seed + 10), seed)
     assert abs(share - 0.5) < 4 * error
     assert 0.01 < error < 0.03
@@ -65,7 +67,7 @@ def test_a_thousand_words_and_columns_of_nothing() -> None:
     assert told(x[["none"]], y[["none"]])[0] == 0.5
     assert told(x[["same"]], y[["same"]])[0] == 0.5
     codes = Features.of(shared(Rows(x, "x"), Rows(y, "y"))[0]).sides[0][:, 0]
-    assert codes.max() == boosting.WORDS
+    assert codes.max() == boosting.MAX_TREE_WORDS
 
 
 def test_accuracy_is_that_of_both_sides_alike() -> None:

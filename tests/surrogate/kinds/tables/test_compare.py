@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from surrogate.data import evaluate
 from surrogate.errors import ModelError
-from surrogate.evaluation.evaluate import Evaluation, Measured, evaluate
+from surrogate.evaluation.result import Distance, Evaluation
 from surrogate.kinds.tables import boosting
 from surrogate.kinds.tables import compare as quality
 from tests.surrogate.rows import few_rounds as few_rounds
@@ -21,12 +22,12 @@ pytestmark = pytest.mark.usefixtures("few_rounds")
 PAIRS = ("correlation", "correlation_ratio", "cramers_v", "contingency")
 
 
-def within(measured: Measured | None, deviations: float = 5) -> bool:
+def within(measured: Distance | None, deviations: float = 5) -> bool:
     assert measured is not None
     return measured.value - measured.floor <= deviations * measured.floor_sd + 1e-12
 
 
-def column(found: Evaluation, name: str) -> Measured:
+def column(found: Evaluation, name: str) -> Distance:
     return next(each.max for each in found.variables if each.name == name)
 
 
@@ -42,7 +43,7 @@ def test_rows_of_one_law_are_at_their_floor(n: int, m: int) -> None:
     assert found.judge == "gradient boosting"
     assert found.privacy is not None
     assert not found.privacy.memorised
-    assert (found.samples, found.reference, found.times, found.lone) == (n, m, (), ())
+    assert (found.samples, found.reference, found.lone) == (n, m, ())
 
 
 def test_a_shifted_column_is_seen_where_it_is() -> None:
@@ -194,8 +195,8 @@ def test_json_and_text() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"target": "x"}, "target is for tables"),
-        ({"train": wines(9)}, "give data of one kind"),
+        ({"target": "x"}, "target is for rows, and these are trajectories"),
+        ({"train": wines(9)}, "train is for rows"),
     ],
 )
 def test_trajectories_have_no_target(words: dict[str, Any], says: str) -> None:

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
-from surrogate.evaluation.result import NEAREST, Privacy
 from surrogate.kinds.tables import privacy as module
 from surrogate.kinds.tables.align import Rows, shared
-from surrogate.kinds.tables.privacy import Records, privacy
+from surrogate.kinds.tables.privacy import NEAREST, Privacy, Records, privacy
 from tests.surrogate.rows import wines
 
 
@@ -88,13 +87,13 @@ def test_distances_by_another_way() -> None:
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = found(wines(200, 1), wines(300, 2))
-    monkeypatch.setattr(module, "CHUNK", 1000)
+    monkeypatch.setattr(module, "CHUNK_DISTANCES", 1000)
     assert found(wines(200, 1), wines(300, 2)) == whole
 
 
 def test_some_of_many_rows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TRAINED", 100)
-    monkeypatch.setattr(module, "ASKED", 50)
+    monkeypatch.setattr(module, "MAX_TRAINING_ROWS", 100)
+    monkeypatch.setattr(module, "MAX_QUERIED_ROWS", 50)
     train = wines(700, 1)
     assert found(train[:300], wines(300, 3), train).memorised
     assert not found(wines(300, 2), wines(300, 3), train).memorised

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from surrogate.errors import ModelError
-from surrogate.evaluation.result import Usefulness
 from surrogate.kinds.tables.align import Rows, shared
-from surrogate.kinds.tables.train_on_synthetic import usefulness
+from surrogate.kinds.tables.train_on_synthetic import Usefulness, usefulness
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
 
@@ -86,8 +85,8 @@ def test_what_does_not_vary() -> None:
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("qualty", "no column 'qualty' to predict (did you mean 'quality'?); have alcohol, sugar"),
-        ("zzz", "no column 'zzz' to predict; have alcohol"),
+        ("qualty", "no column 'qualty' to predict (did you mean 'quality'?) (have: alcohol, sugar"),
+        ("zzz", "no column 'zzz' to predict (have: alcohol"),
     ],
 )
 def test_unknown_targets(target: str, says: str) -> None:
@@ -97,7 +96,7 @@ def test_unknown_targets(target: str, says: str) -> None:
 
 
 def test_too_few_rows_and_no_other_column() -> None:
-    with pytest.raises(ModelError, match=r"20 samples and 300 real rows .* 30 and 100 are needed"):
+    with pytest.raises(ModelError, match=r"20 samples and 300 real rows .* give 30 and 100"):
         learned(wines(20), wines(300), "quality")
     with pytest.raises(ModelError, match="the only column in common"):
         learned(wines(200)[["sugar"]], wines(200)[["sugar"]], "sugar")

@@ -8,8 +8,9 @@ import xarray as xr
 
 from constraints import parse
 from surrogate.errors import ModelError
+from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 from surrogate.kinds.labels import label
-from surrogate.kinds.trajectories.plot import fan_chart, quantiles, series, weights
+from surrogate.kinds.trajectories.plot import fan_chart, series
 
 
 def trajectories(samples: int = 200) -> xr.Dataset:
@@ -71,7 +72,7 @@ def test_weighted_quantiles_are_those_of_repeated_samples() -> None:
     counts = rng.integers(0, 4, 30)
     repeated = np.repeat(values, counts, axis=0)
     levels = [0.05, 0.25, 0.5, 0.75, 0.95, 1.0]
-    found = quantiles(values, levels, counts / counts.sum())
+    found = weighted_quantiles(values, levels, counts / counts.sum())
     for column in range(4):
         known = repeated[:, column][~np.isnan(repeated[:, column])]
         expected = np.quantile(known, levels, method="inverted_cdf")
@@ -79,7 +80,7 @@ def test_weighted_quantiles_are_those_of_repeated_samples() -> None:
 
 
 def test_unknown_values_have_no_weighted_quantile() -> None:
-    found = quantiles(np.full((3, 2), np.nan), [0.5], np.array([0.5, 0.25, 0.25]))
+    found = weighted_quantiles(np.full((3, 2), np.nan), [0.5], np.array([0.5, 0.25, 0.25]))
     assert np.isnan(found).all()
 
 
@@ -96,8 +97,8 @@ def test_samples_without_weight_are_not_drawn() -> None:
 
 def test_equal_weights_are_none() -> None:
     data = trajectories(5)
-    assert weights(data) is None
-    assert weights(data.assign(log_weight=("sample", np.full(5, -3.0)))) is None
+    assert normalised_weights(data) is None
+    assert normalised_weights(data.assign(log_weight=("sample", np.full(5, -3.0)))) is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_equal_weights_are_none() -> None:
 )
 def test_weights_that_are_none_are_refused(logs: object) -> None:
     with pytest.raises(ModelError, match="log_weight must be a number"):
-        weights(trajectories(5).assign(log_weight=("sample", np.asarray(logs))))
+        normalised_weights(trajectories(5).assign(log_weight=("sample", np.asarray(logs))))
 
 
 # --- what was required ----------------------------------------------------------------------------
