@@ -137,7 +137,7 @@ def _trained(data: xr.Dataset, given: Path | None, bench: Bench) -> tuple[Surrog
         run.train(lambda trainer: tell(1))
         model = run.finish()
     with tempfile.TemporaryDirectory() as place:  # which gives it its hash
-        model.save(Path(place) / "model")
+        model.save(Path(place) / "model", force=True)
     bench.say(f"trained in {cost.wall / 60:.1f} min")
     return model, cost.wall / 60
 

@@ -66,7 +66,7 @@ class Judged:
 
 def judge(bench: Bench, model: Surrogate, network: ReactionNetwork, names: Sequence[str]) -> Judged:
     bench.say(f"{fidelity.SETS} sets of {bench.samples:,} samples")
-    samples = [model.sample(bench.samples, SEED + k) for k in range(fidelity.SETS)]
+    samples = [model.sample(bench.samples, seed=SEED + k) for k in range(fidelity.SETS)]
     bench.say("against fresh simulation")
     truth = fidelity.Truth.of(network, names, bench.samples)
     return Judged(samples, truth.histograms(samples), truth.correlation(samples))

@@ -234,7 +234,7 @@ def command(
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(
-                samples, seed, solver=solver, steps=asked["steps"], progress=advance
+                samples, seed=seed, solver=solver, steps=asked["steps"], progress=advance
             )
     seconds = time.perf_counter() - start
     _write(draws, targets, found.kind.stored)

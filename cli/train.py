@@ -317,7 +317,7 @@ def _trained(run: Run, target: Path, checkpoints: Checkpoints, say: Console) -> 
         with say.status("measuring how far samples are from held-out data"):
             model = run.finish()
         try:
-            model.save(target)
+            model.save(target, force=True)
         except OSError as problem:
             raise click.ClickException(
                 f"cannot write the model to {str(target)!r}: {problem.strerror or problem}; "

@@ -7,8 +7,9 @@ draws = model.sample(5_000, seed=1)     # a dataset like the training data
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -19,11 +20,12 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Formula
+from constraints import Formula, parse
+from constraints.errors import Setting
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.diffusion.schedule import VE, karras
-from surrogate.errors import ModelError, whole_number
+from surrogate.errors import ModelError, unknown_keyword, whole_number
 from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
@@ -33,22 +35,27 @@ from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 
-SPREAD = ("values", "vectors")
+COVARIANCE_PARTS = ("values", "vectors")
 SOLVERS = {
     "ode": "DPM-Solver++, few steps",
     "heun": "Heun, two evaluations a step",
     "sde": "the reverse SDE, with the data's covariance",
     "predictor-corrector": "Euler-Maruyama and Langevin, many steps",
 }
-MOST_STEPS = 100_000
-STEPS = {"predictor-corrector": 1000}  # others: 40
+MAX_STEPS = 100_000
+DEFAULT_STEPS = 40
+LISTED_CHARACTERS = 60  # of the names of variables, in a short description
+SOLVER_STEPS = {"predictor-corrector": 1000}  # where it is not DEFAULT_STEPS
 LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
-LARGEST = 10**9  # numbers in all samples of a draw
-TOGETHER = 5_000  # samples drawn at a time, or fewer if they are long
-NUMBERS = 2_000_000  # in them
+MAX_NUMBERS = 10**9  # numbers in all samples of a draw
+BATCH_SAMPLES = 5_000  # samples drawn at a time, or fewer if they are long
+BATCH_NUMBERS = 2_000_000  # in them
 
 
-@dataclass(eq=False)
+Where = Formula | str | Sequence[Formula | str] | Mapping[str, Formula | str]
+
+
+@dataclass(eq=False, repr=False)
 class Surrogate:
     """What a training run leaves: `about` holds its settings, losses and card."""
 
@@ -82,7 +89,47 @@ class Surrogate:
 
     @property
     def device(self) -> torch.device:
+        """Where its weights are."""
         return next(self.denoiser.parameters()).device
+
+    def to(self, device: str | torch.device) -> Self:
+        """Move the weights to a device; the model itself, for chaining."""
+        self.denoiser.to(device)
+        return self
+
+    def __repr__(self) -> str:
+        facts = [
+            f"{name} {value}" if name not in ("variables", "weights") else value
+            for name, value in self._facts().items()
+            if name != "kind"
+        ]
+        return f"<Surrogate of {self.kind.name}: {'; '.join(facts)}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self._facts().items()
+        )
+        return f"<table><caption>Surrogate</caption>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        """What there is to say of the model, in short."""
+        variables = self.codec.learned
+        short = variables if len(variables) <= LISTED_CHARACTERS else variables[:57] + "..."
+        weights = sum(weight.numel() for weight in self.denoiser.parameters())
+        found = {
+            "kind": self.kind.name,
+            "variables": short,
+            "shape": str(self.shape),
+            "weights": f"{weights:,} weights",
+        }
+        if learned := self.about.get("learned"):
+            found["trained on"] = self.kind.count(int(learned))
+        card = self.about.get("card") or {}
+        if median := (card.get("overall") or {}).get("median"):
+            found["distance"] = f"{median['value']:.4f} (noise floor {median['floor']:.4f})"
+        return found
 
     def draw(
         self,
@@ -101,19 +148,20 @@ class Surrogate:
         """
         samples = whole_number(samples, "samples", least=1)
         seed = whole_number(seed, "seed")
-        if samples * math.prod(self.shape) > LARGEST:
-            most = LARGEST // math.prod(self.shape)
+        if samples * math.prod(self.shape) > MAX_NUMBERS:
+            most = MAX_NUMBERS // math.prod(self.shape)
             raise ModelError(
-                f"{samples:,} samples do not fit in memory together; draw up to {most:,} at a "
-                "time, with other seeds"
+                f"{samples:,} samples do not fit in memory together",
+                value=samples,
+                remedy=f"draw up to {most:,} at a time, with other seeds",
             )
         if solver not in tuple(SOLVERS):
-            raise ModelError(f"unknown solver {solver!r} (have: {', '.join(SOLVERS)})")
-        steps = STEPS.get(solver, 40) if steps is None else steps
-        steps = whole_number(steps, "steps", least=2, most=MOST_STEPS)
+            raise ModelError(f"unknown solver {solver!r}", value=solver, allowed=SOLVERS)
+        steps = SOLVER_STEPS.get(solver, DEFAULT_STEPS) if steps is None else steps
+        steps = whole_number(steps, "steps", least=2, most=MAX_STEPS)
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
-        together = max(1, min(TOGETHER, NUMBERS // math.prod(self.shape)))
+        together = max(1, min(BATCH_SAMPLES, BATCH_NUMBERS // math.prod(self.shape)))
         for j, start in enumerate(range(0, samples, together)):
             count = min(together, samples - start)
             generator = stream(seed, Sampling.PLAIN, j)
@@ -146,33 +194,99 @@ class Surrogate:
         return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
 
     def sample(
-        self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
+        self,
+        samples: int,
+        *,
+        where: Where | None = None,
+        method: str = "auto",
+        seed: int = 0,
+        steps: int | None = None,
+        particles: int | None = None,
+        solver: str = "ode",
+        bounded: bool = True,
+        progress: Callable[[int], None] = lambda count: None,
+        **settings: Any,
     ) -> Any:
-        """Samples as the training data have them: an xarray.Dataset of trajectories, a DataFrame
-        of rows; settings as in `draw`.
+        """Samples as users hold them: an xarray.Dataset of trajectories or images, a DataFrame of
+        rows.
 
-        With `where` they are those of a scenario, labelled; settings are then those of
-        `surrogate.guidance.sampler.Settings`, and `attrs` carry how it went.
+        Without `where` they are plain samples; `solver`, `steps`, `bounded` and `progress` as in
+        `draw`. With `where` (a formula, its text, or a list or dict of either) they are samples
+        given the scenario, labelled with verdicts; `attrs` carry the diagnostics. `method`: "auto",
+        or a method of `surrogate.guidance`, whose own settings are further keywords. Formulas about
+        images may name `pictures`, `regions`, `classifiers` and `functions`, given by name.
         """
-        return self.kind.to_python(self.dataset(samples, seed, where, **settings))
+        made = self.dataset(
+            samples,
+            where=where,
+            method=method,
+            seed=seed,
+            steps=steps,
+            particles=particles,
+            solver=solver,
+            bounded=bounded,
+            progress=progress,
+            **settings,
+        )
+        return self.kind.to_python(made)
 
     def dataset(
-        self, samples: int, seed: int = 0, where: Formula | None = None, **settings: Any
+        self,
+        samples: int,
+        *,
+        where: Where | None = None,
+        method: str = "auto",
+        seed: int = 0,
+        steps: int | None = None,
+        particles: int | None = None,
+        solver: str = "ode",
+        bounded: bool = True,
+        progress: Callable[[int], None] = lambda count: None,
+        **settings: Any,
     ) -> xr.Dataset:
-        """The same as an xarray.Dataset, rows too."""
-        more = {name: settings.pop(name) for name in self.kind.formula_names if name in settings}
-        if more:
-            return self.knowing(**more).dataset(samples, seed, where, **settings)
+        """The same as an xarray.Dataset, whatever the kind."""
+        names = self.kind.formula_names
+        if more := {name: settings.pop(name) for name in names if name in settings}:
+            return self.knowing(**more).dataset(
+                samples,
+                where=where,
+                method=method,
+                seed=seed,
+                steps=steps,
+                particles=particles,
+                solver=solver,
+                bounded=bounded,
+                progress=progress,
+                **settings,
+            )
         if where is not None:
-            from surrogate.guidance import sampler  # which needs models itself
-
-            return sampler.sample(self, samples, where, seed, sampler.Settings(**settings))
-        made = self.codec.to_dataset(self.draw(samples, seed, **settings))
-        return made.assign_attrs(
-            surrogate_seed=seed,
-            surrogate_solver=settings.get("solver", "ode"),
-            surrogate_model=self.digest,
+            if solver != "ode" or not bounded:
+                name = "solver" if solver != "ode" else "bounded"
+                raise ModelError(f"{name} applies to plain samples", remedy="leave out `where`")
+            given = {"steps": steps, "particles": particles}
+            settings |= {name: value for name, value in given.items() if value is not None}
+            return self._guided(samples, where, method, seed, settings)
+        if particles is not None or method != "auto":
+            name = "method" if particles is None else "particles"
+            raise ModelError(f"{name} applies to a scenario", remedy=Setting("where"))
+        for name in settings:
+            raise unknown_keyword(name, ("where", "solver", "steps", "bounded", *names), "sample")
+        x = self.draw(samples, seed, solver=solver, steps=steps, bounded=bounded, progress=progress)
+        return self.codec.to_dataset(x).assign_attrs(
+            surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest
         )
+
+    def _guided(
+        self, samples: int, where: Where, method: str, seed: int, settings: dict[str, Any]
+    ) -> xr.Dataset:
+        from surrogate.guidance import sampler  # which needs models itself
+
+        for name in settings:
+            known = [each.name for each in fields(sampler.Settings)]
+            if name not in known:
+                raise unknown_keyword(name, known, "sample")
+        chosen = sampler.Settings(method=method, **settings)
+        return sampler.sample(self, samples, _rules(where), seed, chosen)
 
     def knowing(self, **named: Mapping[str, Any]) -> Self:
         """The same model, for formulas that name more: see `ImageCodec.knowing`."""
@@ -184,7 +298,7 @@ class Surrogate:
         """log p of each sample, per the probability-flow ODE, in normalised units: (N,)."""
         data = self.codec.read(data)
         self.codec.matches(data)
-        levels = whole_number(levels, "levels", least=10, most=MOST_STEPS)
+        levels = whole_number(levels, "levels", least=10, most=MAX_STEPS)
         seed = whole_number(seed, "seed")
         x = self.codec.encode(
             data, slice(None), stream(seed, Evaluation.LIKELIHOOD_DEQUANTISATION)
@@ -195,10 +309,13 @@ class Surrogate:
 
     # --- keeping ----------------------------------------------------------------------------------
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model's folder, whole or not at all; one that was there is replaced."""
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the model's folder, whole or not at all; `force` replaces one that is there."""
+        place = Path(folder)
+        if not force and place.is_dir() and any(place.iterdir()):
+            raise ModelError(f"{str(folder)!r} exists", value=place, remedy=Setting("force", True))
         weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
-        spread = {f"covariance.{k}": getattr(self.covariance, k) for k in SPREAD}
+        spread = {f"covariance.{k}": getattr(self.covariance, k) for k in COVARIANCE_PARTS}
         with store.whole_folder(Path(folder)) as part:
             kept = {name: narrowest(value) for name, value in (weights | spread).items()}
             self.digest = tensor_files.write_tensors(part / WEIGHTS, kept)
@@ -216,7 +333,7 @@ class Surrogate:
             store.write_bytes(part / CURVE, curve(self.about.get("looks", [])).encode())
 
     @classmethod
-    def load(cls, folder: str | Path) -> Surrogate:
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Surrogate:
         """The model in a folder; ModelError says what is wrong with it."""
         place = Path(folder)
         config = store.read_config(place)
@@ -228,7 +345,7 @@ class Surrogate:
         tensors = tensor_files.read_tensors(place / WEIGHTS, digest)
         try:
             codec = kind.codec_from_config(config["codec"])
-            spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in SPREAD))
+            spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in COVARIANCE_PARTS))
             if spread.size != math.prod(codec.shape):
                 raise ModelError(f"{place / WEIGHTS} does not fit its description")
             weights = {name.removeprefix("network."): value for name, value in tensors.items()}
@@ -238,7 +355,18 @@ class Surrogate:
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
             what = "cannot be used" if isinstance(problem, ModelError) else "is damaged"
             raise ModelError(f"{place} {what}: {problem}") from None
-        return kind.loaded(made, place)
+        return kind.loaded(made, place).to(device)
+
+
+def _rules(where: Where) -> dict[str, Formula]:
+    """Rules by name; those without a name go by their text."""
+    if isinstance(where, Mapping):
+        return {
+            name: parse(rule) if isinstance(rule, str) else rule for name, rule in where.items()
+        }
+    several = [where] if isinstance(where, (str, Formula)) else where
+    rules = [parse(rule) if isinstance(rule, str) else rule for rule in several]
+    return {str(rule): rule for rule in rules}
 
 
 def narrowest(value: Tensor) -> Tensor:
@@ -258,14 +386,15 @@ def _denoiser(
     return Preconditioned(made.requires_grad_()).eval()
 
 
-def load(folder: str | Path) -> Surrogate:
+def load(folder: str | Path, device: str | torch.device = "cpu") -> Surrogate:
     """The model in a folder."""
-    return Surrogate.load(folder)
+    return Surrogate.load(folder, device)
 
 
-def pretrained(name: str) -> Surrogate:
+def pretrained(name: str, device: str | torch.device = "cpu") -> Surrogate:
     """A model that comes with the package."""
     if name not in bundled():
-        have = ", ".join(bundled()) or "none"
-        raise ModelError(f"no model named {name!r} comes with the package (have: {have})")
-    return Surrogate.load(bundled()[name])
+        raise ModelError(
+            f"no model named {name!r} comes with the package", value=name, allowed=bundled()
+        )
+    return Surrogate.load(bundled()[name], device)

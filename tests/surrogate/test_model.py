@@ -74,7 +74,9 @@ def test_a_saved_model_draws_the_same(model: Surrogate, tmp_path: Path) -> None:
     assert curve[0] == "step,loss,held_out"
     assert len(curve) == 1 + len(model.about["looks"])
     assert again.about["card"]["variables"][0]["name"] == "S"
-    again.save(tmp_path / "model")  # in place of itself
+    with pytest.raises(sg.ModelError, match=r"exists; force=True"):
+        again.save(tmp_path / "model")
+    again.save(tmp_path / "model", force=True)
     assert torch.equal(sg.load(tmp_path / "model").draw(2, steps=4), model.draw(2, steps=4))
 
 
@@ -252,3 +254,41 @@ def test_what_cannot_be_asked(model: Surrogate, data: xr.Dataset) -> None:
 def test_likelihood_prefers_the_data(model: Surrogate, data: xr.Dataset) -> None:
     few = data.isel(sample=slice(4))
     assert np.isfinite(model.log_likelihood(few, levels=10)).all()
+
+
+# --- the public interface -------------------------------------------------------------------------
+
+
+def test_a_scenario_is_a_formula_a_text_a_list_or_a_dict(model: Surrogate) -> None:
+    rule = "I(3) <= 90"
+    settings = {"seed": 2, "method": "rejection", "steps": 4}
+    wanted = model.sample(5, where=parse(rule), **settings)
+    for where in (rule, [rule], [parse(rule)]):
+        xr.testing.assert_equal(model.sample(5, where=where, **settings), wanted)
+    named = model.sample(5, where={"few": rule}, **settings)
+    assert "few" in named.rule.values
+
+
+def test_a_misspelt_keyword_names_the_nearest(model: Surrogate, data: xr.Dataset) -> None:
+    with pytest.raises(sg.SurrogateError, match="'particels'; did you mean 'particles'"):
+        model.sample(3, where="I(3) <= 90", particels=100)
+    with pytest.raises(sg.SurrogateError, match="'slover'; did you mean 'solver'"):
+        model.sample(3, slover="heun")
+    with pytest.raises(sg.SurrogateError, match="'presett'; did you mean 'preset'"):
+        sg.fit(data, presett="quick")  # type: ignore[call-arg]
+    with pytest.raises(sg.SurrogateError, match="particles applies to a scenario"):
+        model.sample(3, particles=100)
+
+
+def test_a_model_is_described_in_short(model: Surrogate) -> None:
+    said = repr(model)
+    assert len(said) < 200
+    assert all(part in said for part in ("trajectories", "S, I, R", "weights", "trained on"))
+    page = model._repr_html_()
+    assert page.startswith("<table>")
+    assert "noise floor" in page
+    assert model.to("cpu") is model
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert sg.__version__.count(".") == 2
