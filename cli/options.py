@@ -167,7 +167,7 @@ def formulas(
 ) -> dict[str, Formula]:
     """The rules of --where and --bridge under their text, each once."""
     from constraints import bridge, parse
-    from constraints.ast.walk import spelled_out
+    from constraints.compile.names import spelled_out
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     if bridges and not series:

@@ -290,7 +290,7 @@ def _put(into: dict[str, Any], name: str, value: Any, option: str) -> None:
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    from constraints.ast.terms import is_variable
+    from constraints.ast.words import is_variable
 
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not value or not is_variable(name):
@@ -380,7 +380,7 @@ def _region(text: str, shape: tuple[int, ...]) -> tuple[str, Tensor]:
 
 
 def _classifier_name(text: str) -> tuple[str, str]:
-    from constraints.ast.terms import is_variable
+    from constraints.ast.words import is_variable
 
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not is_variable(name):

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Moving
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, At, Count
-from constraints.compile.lowered import Moving
+from constraints.ast.walk import free
 from constraints.compile.program import Program, compiled
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.frames import Frame
 from constraints.evaluate.semantics import Boolean, Robustness
-from constraints.evaluate.values import free
 from constraints.layout.signals import Layout
 
 TOGETHER = 2_000_000  # of a batch looked at together, where no chunk is given

@@ -9,28 +9,21 @@ misread in silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from constraints.ast.nodes import Node
-from constraints.ast.terms import (
-    ARITHMETIC,
-    BUILT_IN,
-    END,
-    NOW,
-    PIXEL,
-    Apply,
-    Count,
-    Name,
-    Step,
-    Term,
-    step,
-    term,
-)
+from constraints.ast.nodes import Node, plain_number
 from constraints.errors import FormulaError
 
+if TYPE_CHECKING:
+    from constraints.ast.terms import Step, Term
+
 RELATIONS = ("<=", "<", ">=", ">", "=", "!=")
+QUANTIFIERS = ("forall", "exists")
+
+
+def unknown_quantifier(kind: str) -> FormulaError:
+    return FormulaError(f"unknown quantifier {kind!r}", value=kind, allowed=QUANTIFIERS)
 
 
 class Formula(Node):
@@ -60,7 +53,7 @@ class Formula(Node):
 
     def weak_until(self, other: Formula, first: int = 0, last: int | None = None) -> Formula:
         """Until, or self throughout."""
-        return self.until(other, first, last) | always(self, 0, last)
+        return Until("exists", self, formula(other), first, last, weak=True)
 
     def release(self, other: Formula, first: int = 0, last: int | None = None) -> Formula:
         """`other` holds up to and including the step at which self does."""
@@ -73,6 +66,9 @@ class Formula(Node):
     def given(self, k: float | None = None, weight: float | None = None) -> Formula:
         """The same formula with its own hardness `k` or weight."""
         return Annotated(self, k, weight)
+
+    def as_formula(self) -> Formula:
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self.key == other.key
@@ -104,9 +100,11 @@ class Compare(Formula):
             raise FormulaError("a comparison needs one more term than it has relations")
         for relation in self.relations:
             if relation not in RELATIONS:
-                raise FormulaError(f"unknown relation {relation!r} (have: {', '.join(RELATIONS)})")
+                raise FormulaError(
+                    f"unknown relation {relation!r}", value=relation, allowed=RELATIONS
+                )
         if self.tolerance is not None:
-            object.__setattr__(self, "tolerance", term(self.tolerance).number())
+            object.__setattr__(self, "tolerance", plain_number(self.tolerance))
             if self.tolerance < 0:
                 raise FormulaError(f"a tolerance must be >= 0, not {self.tolerance:g}")
             if self.relations not in {("=",), ("!=",)}:
@@ -187,8 +185,8 @@ class Quantifier(Formula):
     region: str | Node | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in ("forall", "exists"):
-            raise FormulaError(f"unknown quantifier {self.kind!r} (have: forall, exists)")
+        if self.kind not in QUANTIFIERS:
+            raise unknown_quantifier(self.kind)
         if (self.first is None) != (self.last is None):
             raise FormulaError(f"{self.kind}: give both ends of the window, or neither")
         if self.first is not None and self.region not in (None, "#"):
@@ -202,6 +200,7 @@ class Until(Formula):
 
     forall is its dual (release): `right` at every such u unless `left` held before it. `past`
     looks back: "before u" becomes "after u". `last` None: to the end, or back to the start.
+    `weak`: or `left` at every step, with no u (kind "exists", not past).
     """
 
     kind: str
@@ -210,11 +209,12 @@ class Until(Formula):
     first: int = 0
     last: int | None = None
     past: bool = False
+    weak: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in ("forall", "exists"):
-            raise FormulaError(f"unknown quantifier {self.kind!r} (have: forall, exists)")
-        _window("until", self.first, self.last)
+        if self.kind not in QUANTIFIERS:
+            raise unknown_quantifier(self.kind)
+        check_window("until", self.first, self.last)
         object.__setattr__(self, "first", int(self.first))
         object.__setattr__(self, "last", None if self.last is None else int(self.last))
         super().__post_init__()
@@ -232,7 +232,7 @@ class Annotated(Formula):
         for name in ("k", "weight"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, term(value).number())
+                object.__setattr__(self, name, plain_number(value))
                 if not getattr(self, name) > 0:
                     raise FormulaError(f"{name} must be positive, not {value:g}")
         if self.k is None and self.weight is None:
@@ -243,18 +243,15 @@ class Annotated(Formula):
 TRUE, FALSE = And(()), Or(())
 
 
-def stands_alone(call: Apply) -> bool:
-    """Whether a call can be a statement: it is none of the language's own."""
-    return call.function not in (*BUILT_IN, *ARITHMETIC, PIXEL)
-
-
 def formula(value: Any) -> Formula:
-    if isinstance(value, Formula):
-        return value
-    if isinstance(value, Apply) and stands_alone(value):
-        return Holds(value)
-    shown = f"the term {value}" if isinstance(value, Node) else repr(value)
-    raise FormulaError(f"{shown} stands where a formula is wanted; compare it with something")
+    """A formula from what a person may write in its place."""
+    if isinstance(value, Node):
+        return value.as_formula()
+    raise FormulaError(
+        f"{value!r} stands where a formula is wanted",
+        value=value,
+        remedy="compare a term with something",
+    )
 
 
 def conjunction(*parts: Formula) -> Formula:
@@ -264,6 +261,7 @@ def conjunction(*parts: Formula) -> Formula:
 
 
 def disjunction(*parts: Formula) -> Formula:
+    """The flat disjunction; a single part stands for itself."""
     checked = tuple(formula(part) for part in parts)
     return checked[0] if len(checked) == 1 else Or(checked)
 
@@ -276,33 +274,8 @@ def iff(left: Formula, right: Formula) -> Formula:
     return Iff(formula(left), formula(right))
 
 
-def _quantify(
-    kind: str, variable: Step, first: Any, last: Any, region: str | None
-) -> Callable[[Formula], Formula]:
-    if not isinstance(variable, Step) or variable.base in (None, END) or variable.offset:
-        raise FormulaError(f'{kind}(t) wants a variable made with t = time("t"), not {variable!r}')
-    name = str(variable.base)
-    if first is None and last is None:
-        return lambda body: Quantifier(kind, name, None, None, formula(body), region)
-    ends = step(0 if first is None else first), Step(END) if last is None else step(last)
-    return lambda body: Quantifier(kind, name, *ends, formula(body), region)
-
-
-def forall(
-    variable: Step, first: Any = None, last: Any = None, *, region: str | None = None
-) -> Callable[[Formula], Formula]:
-    """`forall(t)(I[t] <= 20)`, `forall(t, 0, 10)(...)`; the window is closed."""
-    return _quantify("forall", variable, first, last, region)
-
-
-def exists(
-    variable: Step, first: Any = None, last: Any = None, *, region: str | None = None
-) -> Callable[[Formula], Formula]:
-    """`exists(u, t, t + 5)(I[u] > 10)`."""
-    return _quantify("exists", variable, first, last, region)
-
-
-def _window(name: str, first: int, last: int | None) -> None:
+def check_window(name: str, first: int, last: int | None) -> None:
+    """Refuse a window relative to now that is not in whole steps, or that is reversed."""
     for bound in (first, last):
         if bound is not None and (isinstance(bound, bool) or not hasattr(bound, "__index__")):
             raise FormulaError(f"{name}: a window is given in whole steps, not {bound!r}")
@@ -311,61 +284,3 @@ def _window(name: str, first: int, last: int | None) -> None:
             f"{name}[{first},{'end' if last is None else last}]: a window runs from a step >= 0 "
             "up to a later one"
         )
-
-
-def _ahead(kind: str, body: Formula, first: int, last: int | None) -> Formula:
-    _window("always" if kind == "forall" else "eventually", first, last)
-    far = Step(END) if last is None else Step(NOW, int(last))
-    return Quantifier(kind, NOW, Step(NOW, int(first)), far, formula(body))
-
-
-def _behind(kind: str, body: Formula, first: int, last: int | None) -> Formula:
-    _window("historically" if kind == "forall" else "once", first, last)
-    far = Step(None, 0) if last is None else Step(NOW, -int(last))
-    return Quantifier(kind, NOW, far, Step(NOW, -int(first)), formula(body))
-
-
-def always(body: Formula, first: int = 0, last: int | None = None) -> Formula:
-    """`body` at every step first..last from now."""
-    return _ahead("forall", body, first, last)
-
-
-def eventually(body: Formula, first: int = 0, last: int | None = None) -> Formula:
-    """`body` at some step first..last from now."""
-    return _ahead("exists", body, first, last)
-
-
-def historically(body: Formula, first: int = 0, last: int | None = None) -> Formula:
-    """`body` at every step, first..last steps ago."""
-    return _behind("forall", body, first, last)
-
-
-def once(body: Formula, first: int = 0, last: int | None = None) -> Formula:
-    """`body` at some step, first..last steps ago."""
-    return _behind("exists", body, first, last)
-
-
-def count(body: Formula, first: Any = None, last: Any = None) -> Count:
-    """The number of steps (of first..last) at which `body` holds: `count(I > 10) >= 3`."""
-    if (first is None) != (last is None):
-        raise FormulaError("count: give both ends of the window, or neither")
-    if first is None:
-        return Count(formula(body))
-    return Count(formula(body), step(first), step(last))
-
-
-def one_of(subject: Any, *values: Any) -> Formula:
-    """Membership in a set of numbers or categories."""
-    return disjunction(*(Compare((term(subject), term(value)), ("=",)) for value in values))
-
-
-def names(node: Node) -> set[str]:
-    """The names a formula or term mentions."""
-    own = {node.name} if isinstance(node, Name) else set()
-    return own.union(*(names(child) for child in node.children()))
-
-
-def instances_of(*formulas: Node) -> int:
-    """The greatest instance that formulas speak of: 2 of `alcohol[1] > alcohol[2] + 1`, else 1."""
-    own = (node.instance or 1 for node in formulas if isinstance(node, Name))
-    return max([1, *own, *(instances_of(*node.children()) for node in formulas)])

@@ -1,18 +1,33 @@
 """Syntax trees: immutable nodes that know their structure (`key`), their children and their depth.
 
-Equality and hashing are structural and go through `key`, a nested tuple, because `==` between
-terms builds an equation (see `terms`).
+Equality and hashing are structural and use `key`, a nested tuple, because `==` between terms
+builds an equation (see `terms`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from functools import singledispatch
+from html import escape
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from constraints.errors import FormulaError
 
-DEEPEST = 80  # nesting accepted: far beyond what a person writes, far below Python's own limit
+if TYPE_CHECKING:
+    from constraints.ast.formulas import Formula
+
+MAX_DEPTH = 80  # nesting accepted: far beyond what a person writes, far below Python's own limit
+
+
+REPR_LENGTH = 180  # characters of a formula in its repr
+
+
+@singledispatch
+def as_text(node: object) -> str:
+    """The text of a node; `printer` registers how, when the package `ast` is loaded."""
+    raise TypeError(f"{type(node).__name__} is not a node that prints")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,9 +39,9 @@ class Node:
     def __post_init__(self) -> None:
         values = [(field.compare, getattr(self, field.name)) for field in fields(self)]
         depth = 1 + max((deepest(value) for _, value in values), default=0)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise FormulaError(
-                f"the formula nests more than {DEEPEST} levels deep; write it as several rules"
+                f"the formula nests more than {MAX_DEPTH} levels deep; write it as several rules"
             )
         key = (type(self).__name__, *(key_of(value) for counts, value in values if counts))
         self.__dict__.update(_depth=depth, _key=key, _hash=hash(key))
@@ -46,12 +61,26 @@ class Node:
         return stored
 
     def __str__(self) -> str:
-        from constraints.language.printer import text
-
-        return text(self)
+        """Text that parses back to the node."""
+        return as_text(self)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}>"
+        """Short: the middle of a long formula is left out; `str` gives all of it."""
+        return f"<{type(self).__name__} {elided(str(self), REPR_LENGTH)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(str(self))}</code>"
+
+    def as_formula(self) -> Formula:
+        """The node where a formula is wanted; terms refuse, but for calls that state something."""
+        raise FormulaError(
+            f"the term {self} stands where a formula is wanted",
+            remedy="compare it with something",
+        )
+
+    def number(self) -> float:
+        """The value of a constant."""
+        raise FormulaError(f"{self} is not a plain number")
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one."""
@@ -77,3 +106,24 @@ def deepest(value: Any) -> int:
     if isinstance(value, tuple):
         return max((deepest(item) for item in value), default=0)
     return 0
+
+
+def plain_number(value: Any) -> float:
+    """A number from a constant or from what Python takes for one."""
+    if isinstance(value, Node):
+        return value.number()
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise FormulaError(f"{value!r} is neither a term nor a number", value=value) from None
+    if not isfinite(found):
+        raise FormulaError(f"{value} is not a finite number", value=value)
+    return found
+
+
+def elided(text: str, length: int) -> str:
+    """The text, its middle replaced by ... where it is longer."""
+    if len(text) <= length:
+        return text
+    head = (length - 5) * 2 // 3
+    return f"{text[:head]} ... {text[len(text) - (length - 5 - head) :]}"

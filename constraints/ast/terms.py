@@ -12,29 +12,15 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from constraints.ast.nodes import Node
-from constraints.errors import FormulaError
-
-if TYPE_CHECKING:
-    from constraints.ast.formulas import Compare, Formula
-
-NOW, END = "now", "end"
-WORDS = frozenset({"and", "or", "not", "xor", "implies", "iff", "in", "true", "false", END, NOW})
-WORDS |= {"forall", "exists", "always", "eventually", "historically", "once", "next", "previous"}
-WORDS |= {"until", "weak", "release", "since", "trigger"}
-IDENTIFIER = re.compile(r"[^\W\d]\w*")
-POINTWISE: Mapping[str, int] = {"abs": 1, "exp": 1, "log": 1, "sqrt": 1, "pow": 2}
-AGGREGATES = ("max", "min", "mean", "sum", "integral", "argmax", "argmin")
-SERIES = ("delta", "cumsum")  # series in, series out
-BUILT_IN = (*POINTWISE, *AGGREGATES, *SERIES, "count")
-ARITHMETIC = ("+", "neg", "*", "/", "max", "min", *POINTWISE)  # place by place
-PIXEL = "pixel"  # (image, row, column): one number
+from constraints.ast.aggregates import aggregates
+from constraints.ast.formulas import Compare, Formula, Holds
+from constraints.ast.nodes import Node, plain_number
+from constraints.ast.words import ARITHMETIC, PIXEL, is_built_in
+from constraints.errors import FormulaError, unknown
 
 
 class Term(Node):
@@ -114,10 +100,6 @@ class Term(Node):
         """The value at model time `when`, which must lie on the grid."""
         return At(self, Step(None, 0, term(when).number()))
 
-    def number(self) -> float:
-        """The value of a constant."""
-        raise FormulaError(f"{self} is not a plain number")
-
     def exp(self) -> Term:
         return Apply("exp", (self,))
 
@@ -150,6 +132,13 @@ class Term(Node):
     def argmin(self, first: Any = None, last: Any = None) -> Aggregate:
         return aggregate("argmin", self, first, last)
 
+    def median(self, first: Any = None, last: Any = None) -> Aggregate:
+        return aggregate("median", self, first, last)
+
+    def quantile(self, level: float, first: Any = None, last: Any = None) -> Aggregate:
+        """The value that a share `level` of the steps does not exceed."""
+        return aggregate("quantile", self, first, last, parameters=(level,))
+
     def delta(self) -> Term:
         """The change since the previous step; 0 at the first."""
         return Apply("delta", (self,))
@@ -159,14 +148,10 @@ class Term(Node):
 
     def between(self, low: Any, high: Any) -> Compare:
         """low <= self <= high"""
-        from constraints.ast.formulas import Compare
-
         return Compare((term(low), self, term(high)), ("<=", "<="))
 
     def equals(self, other: Any, tolerance: float | None = None) -> Compare:
         """Equality whose verdict allows a deviation of `tolerance`."""
-        from constraints.ast.formulas import Compare
-
         return Compare((self, term(other)), ("=",), tolerance)
 
 
@@ -253,16 +238,32 @@ class Apply(Term):
     function: str
     arguments: tuple[Term, ...]
 
+    def as_formula(self) -> Formula:
+        """A call states something if it is none of the language's own functions."""
+        own = is_built_in(self.function) or self.function in (*ARITHMETIC, PIXEL)
+        return super().as_formula() if own else Holds(self)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Aggregate(Term):
-    """A fold of `body` over the steps first..last (all of them, or a region, where None)."""
+    """An aggregate of `body` over the steps first..last (all of them, or a region, where None).
+
+    `kind` is a name in the table of `aggregates`; `parameters` are its numbers besides the body.
+    """
 
     kind: str
     body: Term
     first: Step | None = None
     last: Step | None = None
     region: str | Node | None = None
+    parameters: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in aggregates() or aggregates()[self.kind].of_formula:
+            raise unknown("aggregate", self.kind, aggregates())
+        checked = aggregates()[self.kind].check(self.parameters)
+        object.__setattr__(self, "parameters", checked)
+        super().__post_init__()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -333,60 +334,21 @@ def negative(part: Term) -> Term:
 
 
 def aggregate(
-    kind: str, body: Term, first: Any = None, last: Any = None, region: str | None = None
+    kind: str,
+    body: Term,
+    first: Any = None,
+    last: Any = None,
+    region: str | None = None,
+    parameters: tuple[float, ...] = (),
 ) -> Aggregate:
     """An aggregate over all steps, or over first..last."""
     if (first is None) != (last is None):
         raise FormulaError(f"{kind}: give both ends of the window, or neither")
+    numbers = tuple(plain_number(each) for each in parameters)
     if first is None:
-        return Aggregate(kind, body, region=region)
-    return Aggregate(kind, body, step(first), step(last))
+        return Aggregate(kind, body, region=region, parameters=numbers)
+    return Aggregate(kind, body, step(first), step(last), parameters=numbers)
 
 
 def _compare(left: Term, relation: str, right: Any) -> Compare:
-    from constraints.ast.formulas import Compare
-
     return Compare((left, term(right)), (relation,))
-
-
-def signals(names: str | Sequence[str]) -> Any:
-    """Signals by name: `S, I = signals("S I")`; a single name gives a single signal."""
-    words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
-    found = tuple(Name(word) for word in words)
-    if not found:
-        raise FormulaError('name at least one signal, as in signals("S I")')
-    return found[0] if len(found) == 1 else found
-
-
-def is_variable(name: object) -> bool:
-    """Whether a bound variable may have that name."""
-    plain = isinstance(name, str) and IDENTIFIER.fullmatch(name) is not None
-    return plain and name not in WORDS - {NOW} and name not in BUILT_IN
-
-
-def time(name: str) -> Step:
-    """A time variable to bind with forall or exists: `t = time("t")`."""
-    if not is_variable(name):
-        raise FormulaError(f"{name!r} cannot name a time variable; use a word such as t")
-    return Step(name)
-
-
-end = Step(END)
-now = Step(NOW)
-
-
-def minimum(first: Any, second: Any, *more: Any) -> Term:
-    """The smallest of several terms."""
-    return Apply("min", tuple(term(part) for part in (first, second, *more)))
-
-
-def maximum(first: Any, second: Any, *more: Any) -> Term:
-    """The largest of several terms."""
-    return Apply("max", tuple(term(part) for part in (first, second, *more)))
-
-
-def call(function: str, *arguments: Any) -> Apply:
-    """A function registered with the layout, by its name."""
-    if not is_variable(function) or not arguments:
-        raise FormulaError(f"{function!r} cannot be called by a name of its own with arguments")
-    return Apply(function, tuple(term(argument) for argument in arguments))

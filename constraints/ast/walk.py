@@ -1,17 +1,35 @@
-"""Questions about syntax: what lies below a node, how a variable is used, what is an image."""
+"""Questions about syntax alone: what lies below a node, which names and variables it uses."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Iterator
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Moving
 from constraints.ast.nodes import Node
-from constraints.ast.terms import ARITHMETIC, END, Aggregate, Apply, At, Count, Name, Step, Term
-from constraints.compile.scope import START, below
+from constraints.ast.terms import Aggregate, Apply, At, Count, Name, Step
+from constraints.ast.words import END, NOW
 from constraints.errors import FormulaError
-from constraints.language.bridge import readings
-from constraints.layout.signals import Layout
+
+START = Step(None, 0)
+
+
+def descend(node: Node) -> Iterator[Node]:
+    """The node and everything below it."""
+    yield node
+    for child in node.children():
+        yield from descend(child)
+
+
+def names(node: Node) -> set[str]:
+    """The names a formula or term mentions."""
+    return {each.name for each in descend(node) if isinstance(each, Name)}
+
+
+def instances_of(*formulas: Node) -> int:
+    """The greatest instance that formulas mention: 2 for `alcohol[1] > alcohol[2] + 1`, else 1."""
+    every = (each for formula in formulas for each in descend(formula))
+    return max((each.instance or 1 for each in every if isinstance(each, Name)), default=1)
 
 
 def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
@@ -20,52 +38,35 @@ def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
         return START, Step(END)
     first, last = node.first, node.last
     if first.base == last.base and first.time is last.time is None and last.offset < first.offset:
-        raise FormulaError(f"the window [{first}, {last}] is empty; write [{last}, {first}]")
+        raise FormulaError(
+            f"the window [{first}, {last}] is empty", remedy=f"write [{last}, {first}]"
+        )
     return first, last
 
 
-def descend(node: Node) -> list[Node]:
-    """The node and everything below it."""
-    return list(below(node))
-
-
-def spelled_out(formula: f.Formula, layout: Layout) -> f.Formula:
-    """The formula with `S25` written as `S(25)` wherever the layout makes it that."""
-    series = [signal.name for signal in layout.signals if signal.kind == "series"]
-    known = {*layout.names, *layout.parameters}
-
-    def go(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(go(item) for item in value)
-        if isinstance(value, Name) and value.instance is None and value.name not in known:
-            found = readings(value.name, series)
-            return At(Name(found[0][0]), Step(None, found[0][1])) if len(found) == 1 else value
-        if isinstance(value, Node):
-            changed = {each.name: go(getattr(value, each.name)) for each in fields(value)}
-            return replace(value, **changed)
-        return value
-
-    spelled: f.Formula = go(formula)
-    return spelled
-
-
-def of_instances(formula: f.Formula, layout: Layout) -> list[f.Formula]:
-    """A formula about one sample, said of each of the layout's instances."""
-    if layout.instances == 1:
-        return [formula]
-    known = set(layout.names)
-
-    def go(value: Any, number: int) -> Any:
-        if isinstance(value, tuple):
-            return tuple(go(item, number) for item in value)
-        if isinstance(value, Name) and value.name in known:
-            return replace(value, instance=number)
-        if isinstance(value, Node):
-            changed = {each.name: go(getattr(value, each.name), number) for each in fields(value)}
-            return replace(value, **changed)
-        return value
-
-    return [go(formula, number + 1) for number in range(layout.instances)]
+def free(node: Node) -> frozenset[str]:
+    """The variables that a node depends on."""
+    known: frozenset[str] | None = node.__dict__.get("_free")
+    if known is not None:
+        return known
+    below = frozenset[str]().union(*(free(child) for child in node.children()))
+    match node:
+        case Step(base):
+            found = frozenset() if base is None else frozenset({base})
+        case f.Quantifier(_, variable, first, last, body):
+            bounds = (free(bound) for bound in (first, last) if bound is not None)
+            found = (free(body) - {variable}).union(*bounds)
+        case Moving():
+            found = (free(node.left) | free(node.right)) - {node.variable} | free(node.here)
+        case Aggregate() | Count():
+            bounds = (free(bound) for bound in (node.first, node.last) if bound is not None)
+            found = (free(node.body) - {NOW}).union(*bounds)
+        case At(Apply("delta" | "cumsum"), step):
+            found = free(step)
+        case _:
+            found = below
+    node.__dict__["_free"] = found
+    return found
 
 
 def indexes(body: Node, variable: str) -> bool:
@@ -79,24 +80,3 @@ def indexes(body: Node, variable: str) -> bool:
         if any(bound is not None and bound.base == variable for bound in bounds):
             return True
     return False
-
-
-def is_image(body: Term, layout: Layout) -> bool:
-    """Whether a term is made of images, so that an aggregate of it runs over pixels."""
-    if isinstance(body, Name):
-        signal = layout.find(body.name)
-        return body.name in layout.pictures if signal is None else signal.kind == "image"
-    if isinstance(body, Apply):
-        function = layout.function(body.function)
-        if function is not None:
-            return function.returns == "image"
-        several = body.function in ARITHMETIC
-        return several and any(is_image(argument, layout) for argument in body.arguments)
-    return False
-
-
-def reads_image(body: Node, variable: str, layout: Layout) -> bool:
-    return any(
-        isinstance(node, At) and node.step.base == variable and is_image(node.series, layout)
-        for node in descend(body)
-    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Option
 from constraints.ast.terms import Const, Name, Term
 from constraints.ast.walk import descend
 from constraints.compile import dates
-from constraints.compile.lowered import Option
 from constraints.errors import FormulaError, listed, nearest, unknown
 from constraints.language.bridge import readings
 from constraints.layout.signals import Layout, Signal

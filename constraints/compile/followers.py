@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom, Option
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Const, Name, Term, add
 from constraints.ast.walk import descend
-from constraints.compile.lowered import Atom, Option
 from constraints.compile.program import Program
 from constraints.compile.rewrite import Rewriting, rewritten
-from constraints.gaussian.latent import admitted
 from constraints.layout.signals import Layout
 
 
@@ -86,7 +85,7 @@ class _Following(Rewriting):
     def number(self, atom: Atom, term: Name) -> f.Formula:
         """A number in an interval: one of the words whose number is."""
         follower = self.followers[term.name]
-        low, high, open_low, open_high = admitted(atom)
+        low, high, open_low, open_high = atom.admitted()
         chosen = [
             i
             for i, value in enumerate(follower.values)

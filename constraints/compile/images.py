@@ -9,34 +9,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from constraints import evaluate
+from constraints.ast.lowered import Chance, Pixel, Pixels
 from constraints.ast.nodes import Node
-from constraints.ast.terms import (
-    ARITHMETIC,
-    NOW,
-    Aggregate,
-    Apply,
-    At,
-    Const,
-    Count,
-    Name,
-    Step,
-    Term,
-)
-from constraints.ast.walk import is_image
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.walk import free
+from constraints.ast.words import ARITHMETIC, NOW
 from constraints.compile.comparisons import owned
-from constraints.compile.lowered import Chance, Pixel, Pixels
 from constraints.compile.scope import Scope, values
 from constraints.errors import FormulaError, unknown
-from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.frames import Frame
-from constraints.evaluate.semantics import Boolean
-from constraints.evaluate.values import free
 from constraints.layout.image_operators import OPERATORS
+from constraints.layout.image_terms import is_image
 from constraints.layout.signals import Layout
+from constraints.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Shape = tuple[int, ...]
 
@@ -120,10 +111,10 @@ class Depicting(ABC):
         return f"; a picture is given by its name, --picture {node.name}=FILE or `pictures`"
 
     @cached_property
-    def blank(self) -> Evaluator:
+    def blank(self) -> evaluate.Evaluator:
         """Two samples of nothing: of two, so that a number for each is seen not to be one."""
         points = torch.zeros(2, self.layout.size)
-        return Evaluator(self.layout, self.layout.split(points), Boolean())
+        return evaluate.Evaluator(self.layout, self.layout.split(points), evaluate.Boolean())
 
     def shape(self, image: Term) -> Shape:
         """(C, H, W) of a resolved image."""

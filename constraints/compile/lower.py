@@ -15,11 +15,13 @@ import math
 from dataclasses import replace
 
 from constraints.ast import formulas as f
-from constraints.ast.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term, add
-from constraints.ast.walk import is_image
-from constraints.compile.lowered import Atom, Chance, Labelled, Moving, Option, Pixel, Pixels
+from constraints.ast.aggregates import aggregates
+from constraints.ast.lowered import Atom, Chance, Labelled, Moving, Option, Pixel, Pixels
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term, add
+from constraints.ast.words import NOW
 from constraints.compile.simplify import all_of, any_of, quantified
-from constraints.evaluate.image_values import mask
+from constraints.layout.image_terms import is_image
+from constraints.layout.pixels import mask
 from constraints.layout.signals import Layout
 
 _FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
@@ -124,9 +126,10 @@ class _Lowering:
                 return signal is not None and signal.integer
             case At(Apply("delta" | "cumsum", (body,))):
                 return self.integer(body)
-            case Aggregate("max" | "min" | "sum", body):
-                return self.integer(body)
-            case Aggregate("argmax" | "argmin") | Count() | Step():
+            case Aggregate(kind, body):
+                kept = aggregates()[kind].integer
+                return kept == "always" or (kept == "kept" and self.integer(body))
+            case Count() | Step():
                 return True
             case Const(value):
                 return value.is_integer()
@@ -152,7 +155,9 @@ class _Lowering:
                 if signal is None:
                     return 0.0 if name in self.layout.pictures else math.inf
                 return signal.high - signal.low if signal.span is None else signal.span
-            case At(series) | Pixel(series) | Aggregate("max" | "min" | "mean", At(series)):
+            case At(series) | Pixel(series):
+                return self.span(series)
+            case Aggregate(kind, At(series)) if aggregates()[kind].averages:
                 return self.span(series)
             case Aggregate("sum", At(series), region=Pixels() as domain):
                 return self.span(series) * domain.shape[0] * int(mask(domain, self.layout).sum())
@@ -213,7 +218,8 @@ class _Lowering:
             case Aggregate("argmax" | "argmin"):
                 return self.peak(term, coefficient, atom) if not rest else _canonical(atom)
             case Aggregate(kind, body, first, last, region):
-                word = "forall" if (kind == "max") == (coefficient > 0) else "exists"
+                greatest = aggregates()[kind].extreme == "max"
+                word = "forall" if greatest == (coefficient > 0) else "exists"
                 name = f"%{level}"
                 inner = put(moved(body, Step(name)), 1)
                 return quantified(word, name, first, last, inner, region)
@@ -245,8 +251,10 @@ class _Lowering:
 
 def _folds(term: Term) -> bool:
     match term:
-        case Apply("abs" | "max" | "min") | Aggregate("max" | "min" | "argmax" | "argmin"):
+        case Apply("abs" | "max" | "min") | Aggregate("argmax" | "argmin"):
             return True
+        case Aggregate(kind):
+            return aggregates()[kind].extreme is not None
     return False
 
 

@@ -9,17 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from constraints.ast.formulas import Formula, names
-from constraints.ast.terms import NOW
-from constraints.ast.walk import descend
+from constraints.ast.formulas import Formula
+from constraints.ast.lowered import Atom
+from constraints.ast.walk import descend, names
+from constraints.ast.words import NOW
 from constraints.compile.lower import lower
-from constraints.compile.lowered import Atom
 from constraints.compile.resolve import resolve
 from constraints.errors import DataError, FormulaError
 from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.frames import Frame, Index
-from constraints.evaluate.semantics import Boolean, LogLTN, LogProbabilistic, Robustness, Semantics
-from constraints.gaussian.belief import Belief, BeliefEvaluator, Spread
+from constraints.evaluate.semantics import Boolean, LogProbabilistic, Robustness, Semantics
 from constraints.language.parser import parse
 from constraints.layout.signals import Layout
 
@@ -37,7 +36,7 @@ class Program:
         self.end = end
         self.trace_only = trace
         self._traces: dict[str, Formula] = {}
-        self._rows: dict[object, Tensor] = {}
+        self.cache: dict[object, Tensor] = {}  # what evaluators keep from one call to the next
         if trace:
             self.lowered = self.traced(end or "clip")
         else:
@@ -84,18 +83,6 @@ class Program:
             found = resolve(self.formula, self.layout, end, trace=True)
             self._traces[end] = lower(found, self.layout)
         return self._traces[end]
-
-    def belief(
-        self,
-        mean: Tensor,
-        covariance: Tensor | Spread,
-        semantics: LogProbabilistic | LogLTN = DEFAULT,
-    ) -> Tensor:
-        """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
-        self.at_start()
-        at = Belief.of(mean, covariance, self.layout)
-        found = BeliefEvaluator(at, semantics, self.end, self._rows, self.needed)
-        return self.sound(found.formula(self.lowered, Frame()).expand(len(mean)))
 
     def at_start(self) -> None:
         if self.trace_only:

@@ -11,28 +11,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from constraints.ast import formulas as f
+from constraints.ast.aggregates import aggregates
+from constraints.ast.build import always
+from constraints.ast.lowered import NUMBERS, Labelled, Moving, Option
 from constraints.ast.nodes import Node
-from constraints.ast.terms import (
-    BUILT_IN,
-    NOW,
-    PIXEL,
-    SERIES,
-    Aggregate,
-    Apply,
-    At,
-    Const,
-    Count,
-    Name,
-    Step,
-    Term,
-)
-from constraints.ast.walk import descend, ends, indexes, is_image, reads_image
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.walk import descend, ends, indexes
+from constraints.ast.words import ARITHMETIC, NOW, PIXEL, SERIES, built_in, is_built_in
 from constraints.compile.comparisons import compared, owned, some
 from constraints.compile.images import Depicting
-from constraints.compile.lowered import NUMBERS, Labelled, Moving, Option
 from constraints.compile.scope import Scope, Times
 from constraints.errors import FormulaError, unknown
 from constraints.language.bridge import ambiguous, readings
+from constraints.layout.image_terms import is_image, reads_image
 from constraints.layout.signals import Layout
 
 ENDS = ("weak", "strong", "clip")
@@ -164,6 +155,9 @@ class _Resolver(Depicting):
 
     def until(self, node: f.Until, scope: Scope) -> f.Formula:
         """`Until` binds a step of its own; `here` becomes that step in both operands."""
+        if node.weak:
+            strong = replace(node, weak=False)
+            return self.formula(f.Or((strong, always(node.left, 0, node.last))), scope)
         self.anchored(node, scope)
         name = f"%{scope.level}"
         low, high = self.times.range(scope.here, scope)
@@ -212,7 +206,7 @@ class _Resolver(Depicting):
             case Apply("pixel", (image, *places)) if self.layout.find(PIXEL) is None:
                 return self.pixel(node, image, tuple(places), scope)
             case Apply(function, arguments):
-                if function in (*BUILT_IN, "+", "neg", "*", "/"):
+                if is_built_in(function) or function in ARITHMETIC:
                     return Apply(function, tuple(self.term(each, scope) for each in arguments))
                 return self.applied(node, scope)
         raise FormulaError(f"{node!r} is not a term")
@@ -327,7 +321,7 @@ class _Resolver(Depicting):
         if is_image(Name(node.function), self.layout):
             return self.pixel(node, Name(node.function), node.arguments, scope)
         if self.layout.find(node.function) is None:
-            raise unknown("function", node.function, [*BUILT_IN, *self.layout.callables])
+            raise unknown("function", node.function, [*built_in(), *self.layout.callables])
         only = node.arguments[0] if len(node.arguments) == 1 else None
         if isinstance(only, Name):
             raise FormulaError(
@@ -347,8 +341,12 @@ class _Resolver(Depicting):
                 node = replace(node, body=image, region=node.body.name)
         region = node.region if isinstance(node, Aggregate) else None
         if isinstance(node, Aggregate) and is_image(node.body, self.layout):
-            if node.kind in ("integral", "argmax", "argmin") or node.first is not None:
-                raise FormulaError(f"{node}: of an image take max, min, mean or sum")
+            if not aggregates()[node.kind].pixels or node.first is not None:
+                legal = [name for name, entry in aggregates().items() if entry.pixels]
+                raise FormulaError(
+                    f"{node}: {node.kind} does not run over the pixels of an image",
+                    remedy=f"of an image take {', '.join(legal[:-1])} or {legal[-1]}",
+                )
             moved = replace(
                 scope,
                 variables={**scope.variables, NOW: NOW},
@@ -358,7 +356,7 @@ class _Resolver(Depicting):
             )
             body = self.term(node.body, moved)
             domain = self.domain(body, NOW, None if region is None else str(region))
-            return Aggregate(node.kind, body, region=domain)
+            return Aggregate(node.kind, body, region=domain, parameters=node.parameters)
         if isinstance(node.body, Term) and (region is not None or not self.layout.steps):
             self.term(node.body, scope)  # which refuses what is not there
         if region is not None:
@@ -382,15 +380,12 @@ class _Resolver(Depicting):
             return Count(self.formula(node.body, moved), first, last)
         inner = self.term(node.body, moved)
         self.varies(inner, node)
-        return Aggregate(node.kind, inner, first, last)
+        return Aggregate(node.kind, inner, first, last, parameters=node.parameters)
 
     def varies(self, body: Node, node: Node) -> None:
         if not any(isinstance(each, Step) and each.base == NOW for each in descend(body)):
             hint = ""
-            if (
-                isinstance(node, Aggregate)
-                and node.kind in ("max", "min")
-                and node.first is not None
-            ):
+            extreme = isinstance(node, Aggregate) and aggregates()[node.kind].extreme
+            if isinstance(node, Aggregate) and extreme and node.first is not None:
                 hint = f"; of several numbers it is written {node.kind}({body}, +{node.first}, ...)"
             raise FormulaError(f"{node}: {body} does not change with time{hint}")

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Term
-from constraints.compile.lowered import Atom
 from constraints.compile.program import Program
 from constraints.compile.simplify import all_of, any_of, quantified
 from constraints.layout.signals import Layout
@@ -61,5 +61,5 @@ def rewritten(program: Program, rewriting: Rewriting, layout: Layout) -> Program
     made = copy(program)
     made.layout, made.lowered = layout, rewriting.formula(program.lowered)
     made.needed = made.used(made.lowered)
-    made._rows, made._traces = {}, {}
+    made.cache, made._traces = {}, {}
     return made

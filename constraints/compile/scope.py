@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
 from constraints.ast.nodes import Node
-from constraints.ast.terms import END, NOW, Apply, Const, Step, Term
+from constraints.ast.terms import Apply, Const, Step, Term
+from constraints.ast.walk import START, descend
+from constraints.ast.words import END, NOW
 from constraints.errors import FormulaError
 from constraints.layout.signals import Layout
 
-START = Step(None, 0)
 WIDEST = 1_000_000  # steps in a window
 
 
@@ -132,7 +133,7 @@ _ARITHMETIC: Mapping[str, Callable[..., float]] = {
 
 def values(term: Term, scope: Scope, what: str) -> list[float]:
     """All values of a whole number that is made of numbers and bound variables."""
-    bound = sorted({node.base for node in below(term) if isinstance(node, Step) and node.base})
+    bound = sorted({node.base for node in descend(term) if isinstance(node, Step) and node.base})
     if not all(name in scope.ranges for name in bound):
         raise FormulaError(f"{what} {_WHOLE}")
     ranges = [range(scope.ranges[name][0], scope.ranges[name][1] + 1) for name in bound]
@@ -156,10 +157,3 @@ def _value(term: Term, at: Mapping[str, int], what: str) -> float:
         case _:
             raise FormulaError(f"{what} {_WHOLE}")
     return found
-
-
-def below(node: Node) -> Iterator[Node]:
-    """The node and everything below it."""
-    yield node
-    for child in node.children():
-        yield from below(child)

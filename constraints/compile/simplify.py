@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom, Option
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Step
-from constraints.compile.lowered import Atom, Option
 
 
 def quantified(

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Count, Name, Step
 from constraints.ast.walk import descend
-from constraints.compile.lowered import Atom
 from constraints.compile.program import Program
 
 Predicate = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to verdicts (n,)
@@ -38,7 +38,7 @@ def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
 def _predicate(program: Program, part: f.Formula) -> Predicate:
     """A part that looks at one state: what it says of a series that never changes."""
     own = copy(program)
-    own.lowered, own._rows = part, {}
+    own.lowered, own.cache = part, {}
     own.needed = own.used(part)
 
     def holds(values: dict[str, Tensor]) -> Tensor:

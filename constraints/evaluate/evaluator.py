@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
-from constraints.compile.lowered import Atom, Labelled, Moving, Pixels
+from constraints.ast.lowered import Atom, Labelled, Moving, Pixels
+from constraints.ast.walk import free
+from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import Fold
 from constraints.evaluate.frames import Frame, Index
-from constraints.evaluate.values import MAX, MIN, Values, free
-from constraints.layout.functions import Judged
+from constraints.evaluate.values import MAX, MIN, Values
 
 
 class Evaluator(Values):

@@ -13,10 +13,9 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from constraints.evaluate.log_probability import NEVER, log1mexp
 from constraints.evaluate.windows import LogOrSums, SlidingMax, SlidingSum
-from constraints.gaussian.averages import log1mexp
 
-NEVER = -1e30  # the log-probability of what cannot be; infinity has no finite gradients
 _SMALL = -8.0  # log-probabilities whose square does not count
 _FAR = -60.0  # a result above this does not feel that `LogOrSums` stops at -80
 

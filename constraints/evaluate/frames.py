@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from constraints.ast.lowered import Pixels
 from constraints.ast.terms import Step
-from constraints.compile.lowered import Pixels
+from constraints.layout.pixels import mask
+from constraints.layout.signals import Layout
+from constraints.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -93,3 +97,8 @@ class Frame:
             return None
         at = self.numbers(index, like)
         return (at >= 0) & (at < steps)
+
+
+def over_pixels(frame: Frame, variable: str, domain: Pixels, layout: Layout) -> Frame:
+    """The frame with an axis for a variable that takes the pixels of a domain, in all channels."""
+    return frame.over(variable, domain, domain.shape[0] * int(mask(domain, layout).sum()))

@@ -9,16 +9,17 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from constraints.ast.lowered import Chance, Pixel, Pixels
 from constraints.ast.terms import Apply, Name, Term
-from constraints.ast.walk import is_image
-from constraints.compile.lowered import Chance, Pixel, Pixels
 from constraints.errors import FormulaError
+from constraints.evaluate.classes import Judged, judge, places
 from constraints.evaluate.folds import Fold
-from constraints.evaluate.frames import Frame
-from constraints.layout.functions import Judged
+from constraints.evaluate.frames import Frame, over_pixels
+from constraints.layout.image_terms import is_image
+from constraints.layout.pixels import mask
 from constraints.layout.signals import Layout
 
-POINTWISE: Mapping[str, Callable[..., Tensor]] = {
+TENSOR_FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
     "neg": torch.neg,
     "abs": torch.abs,
     "exp": torch.exp,
@@ -60,8 +61,8 @@ class Looking(ABC):
                 return self.own(node)
             case Apply(function, arguments):
                 if node.key not in self._images:
-                    if function in POINTWISE:
-                        value = POINTWISE[function](*map(self.spread_out, arguments))
+                    if function in TENSOR_FUNCTIONS:
+                        value = TENSOR_FUNCTIONS[function](*map(self.spread_out, arguments))
                     elif function in FOLDED:
                         value = reduce(FOLDED[function], map(self.spread_out, arguments))
                     else:
@@ -137,18 +138,5 @@ class Looking(ABC):
         classifier = self.layout.classifiers[node.classifier]
         key = (node.classifier, node.image.key)
         if key not in self._judged:
-            self._judged[key] = classifier.judge(self.image(node.image))
-        return self._judged[key].at(classifier.places(self.term(node.label, frame))[0])
-
-
-def mask(domain: Pixels, layout: Layout) -> Tensor:
-    """Which pixels a domain has: (H, W)."""
-    height, width = domain.shape[1:]
-    if domain.region is None:
-        return torch.ones(height, width, dtype=torch.bool)
-    return layout.region(domain.region, (height, width))
-
-
-def over_pixels(frame: Frame, variable: str, domain: Pixels, layout: Layout) -> Frame:
-    """The frame with an axis for a variable that takes the pixels of a domain, in all channels."""
-    return frame.over(variable, domain, domain.shape[0] * int(mask(domain, layout).sum()))
+            self._judged[key] = judge(classifier, self.image(node.image))
+        return self._judged[key].at(places(classifier, self.term(node.label, frame))[0])

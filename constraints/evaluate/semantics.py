@@ -23,13 +23,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from constraints.compile.lowered import Atom, Labelled
+from constraints.ast.lowered import Atom, Labelled
 from constraints.errors import FormulaError
-from constraints.evaluate.folds import NEVER, All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
-from constraints.gaussian.averages import average, average_gaussian
-from constraints.layout.functions import Judged
+from constraints.evaluate.classes import Judged
+from constraints.evaluate.folds import All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
+from constraints.evaluate.log_probability import NEVER
 
-LEAST = 1e-6  # half the width of a hard equality of real numbers without tolerance
+MIN_HALF_WIDTH = 1e-6  # half the width of a hard equality of real numbers without tolerance
 
 
 class Semantics(Protocol):
@@ -103,7 +103,7 @@ class _Logarithmic:
         A hard atom is the verdict: what counts as met there does here.
         """
         if self.half_unit and atom.integer:
-            low, high = whole_bounds(atom)
+            low, high = atom.whole_bounds()
             return low - 0.5, high + 0.5
         room = atom.slack if math.isinf(self.hardness(atom)) else 0.0
         return atom.low - room, atom.high + room
@@ -128,16 +128,6 @@ class _Logarithmic:
             return torch.where(met, 0.0, -torch.inf).to(judged.own.dtype)
         return judged.own if node.positive else judged.others
 
-    def average(self, mean: Tensor, variance: Tensor, atom: Atom) -> Tensor:
-        """log E e^c of the atom's value c, its sum being Gaussian."""
-        low, high = self.bounds(atom)
-        if self.gaussian is not None and atom.equality:
-            return average_gaussian(mean - atom.low, variance, self.gaussian)
-        k = self.hardness(atom)
-        if low == high and math.isinf(k):  # which would have no probability
-            low, high = low - LEAST, high + LEAST
-        return average(mean, variance, low, high, k)
-
     def constant(self, truth: bool) -> float:
         return 0.0 if truth else NEVER
 
@@ -150,14 +140,6 @@ class _Logarithmic:
 
 def _soft(margin: Tensor, k: float) -> Tensor:
     return logsigmoid(margin if k == 1.0 else k * margin)
-
-
-def whole_bounds(atom: Atom) -> tuple[float, float]:
-    """The least and greatest whole numbers that an integer atom admits."""
-    low, high = atom.low - atom.slack, atom.high + atom.slack
-    first = low if math.isinf(low) else math.floor(low) + 1 if atom.open_low else math.ceil(low)
-    last = high if math.isinf(high) else math.ceil(high) - 1 if atom.open_high else math.floor(high)
-    return float(first), float(last)
 
 
 @dataclass(frozen=True)

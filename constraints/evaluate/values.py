@@ -16,43 +16,21 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from constraints.ast import formulas as f
+from constraints.ast.aggregates import aggregates
+from constraints.ast.lowered import Chance, Option, Pixel, Pixels, Warped
 from constraints.ast.nodes import Node
-from constraints.ast.terms import NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
-from constraints.compile.lowered import Chance, Moving, Option, Pixel, Pixels, Warped
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.walk import free
+from constraints.ast.words import NOW
+from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import Fold, Max, Mean, Min, Sum
-from constraints.evaluate.frames import Frame, Index
-from constraints.evaluate.image_values import FOLDED, POINTWISE, Looking
+from constraints.evaluate.frames import Frame, Index, over_pixels
+from constraints.evaluate.image_values import FOLDED, TENSOR_FUNCTIONS, Looking
 from constraints.evaluate.semantics import Boolean, Semantics
-from constraints.layout.functions import Judged
 from constraints.layout.signals import Layout
 
 MAX, MIN, SUM = Max(), Min(), Sum()
-_AGGREGATE: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM}
-
-
-def free(node: Node) -> frozenset[str]:
-    """The variables a node depends on."""
-    known: frozenset[str] | None = node.__dict__.get("_free")
-    if known is not None:
-        return known
-    below = frozenset[str]().union(*(free(child) for child in node.children()))
-    match node:
-        case Step(base):
-            found = frozenset() if base is None else frozenset({base})
-        case f.Quantifier(_, variable, first, last, body):
-            ends = (free(bound) for bound in (first, last) if bound is not None)
-            found = (free(body) - {variable}).union(*ends)
-        case Moving():
-            found = (free(node.left) | free(node.right)) - {node.variable} | free(node.here)
-        case Aggregate() | Count():
-            ends = (free(bound) for bound in (node.first, node.last) if bound is not None)
-            found = (free(node.body) - {NOW}).union(*ends)
-        case At(Apply("delta" | "cumsum"), step):
-            found = free(step)
-        case _:
-            found = below
-    node.__dict__["_free"] = found
-    return found
+_FOLDS: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM}
 
 
 class Values(Looking):
@@ -226,8 +204,8 @@ class Values(Looking):
                 if inside is not None and self.end in ("weak", "strong"):
                     self._outside.append(inside)
                 return frame.place(self.series(series), index)
-            case Apply(function, arguments) if function in POINTWISE:
-                return POINTWISE[function](*(self.term(each, frame) for each in arguments))
+            case Apply(function, arguments) if function in TENSOR_FUNCTIONS:
+                return TENSOR_FUNCTIONS[function](*(self.term(each, frame) for each in arguments))
             case Apply(function, arguments) if function in FOLDED:
                 return reduce(FOLDED[function], (self.term(each, frame) for each in arguments))
             case Apply():
@@ -292,17 +270,27 @@ class Values(Looking):
         def body(inner: Frame) -> Tensor:
             return self.term(node.body, inner)
 
+        entry = aggregates()[node.kind]
+        scheme = entry.fold
+        fold = _FOLDS.get(scheme) if isinstance(scheme, str) else None
         if isinstance(node.region, Pixels):
-            return self.over_pixels(_AGGREGATE[node.kind], NOW, node.region, body, frame)
+            if fold is not None:
+                return self.over_pixels(fold, NOW, node.region, body, frame)
+            assert not isinstance(scheme, str)
+            value = body(over_pixels(frame, NOW, node.region, self.layout))
+            return scheme(value, None, *node.parameters)
         assert node.first is not None
         assert node.last is not None
-        if node.kind in _AGGREGATE:
-            fold = _AGGREGATE[node.kind]
+        if fold is not None:
             return self.over(fold, NOW, node.first, node.last, node.body, body, frame)
         low, high = frame.index(node.first), frame.index(node.last)
-        if node.kind == "integral":
+        if scheme == "integral":
             return self.integral(low, high, node.body, frame)
-        return self.extreme(node.kind, low, high, node.body, frame)
+        x, at, inside = self.window(low, high, node.body, frame)
+        if isinstance(scheme, str):
+            return self.extreme(scheme, x, at, inside)
+        every = bool(inside.all())
+        return scheme(x, None if every else inside, *node.parameters)
 
     def integral(self, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
         """The trapezoidal rule over model time, as a difference of its running total.
@@ -316,8 +304,10 @@ class Values(Looking):
         running = pad(panels.cumsum(1), (1, 0))
         return (frame.place(running, high) - frame.place(running, low)).to(self.like.dtype)
 
-    def extreme(self, kind: str, low: Index, high: Index, body: Term, frame: Frame) -> Tensor:
-        """The first step of a window that holds its greatest (least) value."""
+    def window(
+        self, low: Index, high: Index, body: Term, frame: Frame
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Windows laid out along a last axis: values (B, *sizes, n), their steps, which count."""
         axis, steps = len(frame.sizes), self.layout.steps
         if low.axes == high.axes:
             index, size = Index(low.offset, (*low.axes, axis)), high.offset - low.offset + 1
@@ -325,13 +315,16 @@ class Values(Looking):
             index, size = Index(low.offset, (axis,)), frame.last(high) - low.offset + 1
         inner = frame.extended(NOW, index, size)
         x = self.term(body, inner)
-        x = x.expand(*x.shape[:-1], size)
         at = inner.numbers(index, self.like)
         first, last = (inner.numbers(bound, self.like) for bound in (low, high))
         inside = (at >= first.clamp(min=0)) & (at <= last.clamp(max=steps - 1))
+        return x.expand(*x.shape[:-1], size), at, inside
+
+    def extreme(self, kind: str, x: Tensor, at: Tensor, inside: Tensor) -> Tensor:
+        """The first step of a window that holds its greatest (least) value."""
         x = torch.where(inside, x if kind == "argmax" else -x, -torch.inf)
         place = x.argmax(-1, keepdim=True)
-        return at.expand(*place.shape[:-1], size).gather(-1, place)[..., 0]
+        return at.expand(*place.shape[:-1], x.shape[-1]).gather(-1, place)[..., 0]
 
 
 def _padded(x: Tensor, left: int, right: int, value: float | bool) -> Tensor:

@@ -35,6 +35,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
 
+from constraints.evaluate.log_probability import log1mexp
+
 Noise = tuple[tuple[float, float], ...]
 Rule = Callable[[Tensor, Tensor, Noise], tuple[Tensor, Tensor, Tensor]]
 
@@ -65,14 +67,6 @@ WIDE = 300.0
 # The largest |z| / std and derivative: a hard atom stays inside float32 when the variance is tiny.
 FAR, STEEP = 1e15, 1e30
 BLOCK = 32768
-
-
-def log1mexp(x: Tensor) -> Tensor:
-    """log(1 - exp(x)) for x <= 0, elementwise."""
-    # the clamps keep the branch that is not taken from sending NaN gradients
-    near = torch.log(-torch.expm1(x.clamp(min=-math.log(2.0))))
-    far = torch.log1p(-torch.exp(x.clamp(max=-math.log(2.0))))
-    return torch.where(x > -math.log(2.0), near, far)
 
 
 def average_gaussian(mean: Tensor, variance: Tensor, scale: float | Tensor) -> Tensor:

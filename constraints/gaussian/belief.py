@@ -29,17 +29,20 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
-from constraints.compile.lowered import Atom, Labelled, Pixels
+from constraints.ast.lowered import Atom, Labelled, Pixels
+from constraints.compile.linearity import linear
+from constraints.compile.program import Program
 from constraints.errors import DataError, FormulaError
+from constraints.evaluate.classes import Judged
 from constraints.evaluate.evaluator import Evaluator
-from constraints.evaluate.folds import NEVER, Fold, PowerMean, PowerOr
+from constraints.evaluate.folds import Fold, PowerMean, PowerOr
 from constraints.evaluate.frames import Frame
-from constraints.evaluate.semantics import LogLTN, LogProbabilistic
-from constraints.gaussian.averages import log1mexp
+from constraints.evaluate.log_probability import NEVER, log1mexp
+from constraints.evaluate.semantics import MIN_HALF_WIDTH, LogLTN, LogProbabilistic
+from constraints.gaussian.averages import average, average_gaussian
 from constraints.gaussian.chains import markov, stays
 from constraints.gaussian.intervals import Bounds, Parts, intersected, united
-from constraints.gaussian.linear import affine, linear
-from constraints.layout.functions import Judged
+from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
 GREATEST_POWER = 4.0
@@ -104,6 +107,20 @@ class Belief:
 def _real(value: Any) -> Tensor:
     found: Tensor = torch.as_tensor(value)
     return found if found.is_floating_point() else found.to(torch.float64)
+
+
+def log_expectation(
+    program: Program,
+    mean: Tensor,
+    covariance: Tensor | Spread,
+    semantics: LogProbabilistic | LogLTN | None = None,
+) -> Tensor:
+    """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
+    program.at_start()
+    at = Belief.of(mean, covariance, program.layout)
+    logic = LogProbabilistic() if semantics is None else semantics
+    found = BeliefEvaluator(at, logic, program.end, program.cache, program.needed)
+    return program.sound(found.formula(program.lowered, Frame()).expand(len(at.mean)))
 
 
 class BeliefEvaluator(Evaluator):
@@ -177,7 +194,17 @@ class BeliefEvaluator(Evaluator):
         variance = variance.reshape((1, *y.shape[1:]) if linear_rows else y.shape)
         if node.category is not None and math.isinf(self.logic.hardness(node)):
             return chance(y if node.chooses else 1 - y, variance)
-        return self.logic.average(y, variance, node)
+        return self.average(y, variance, node)
+
+    def average(self, mean: Tensor, variance: Tensor, atom: Atom) -> Tensor:
+        """log E e^c for the value c of the atom, whose sum is N(mean, variance)."""
+        low, high = self.logic.bounds(atom)
+        if self.logic.gaussian is not None and atom.equality:
+            return average_gaussian(mean - atom.low, variance, self.logic.gaussian)
+        k = self.logic.hardness(atom)
+        if low == high and math.isinf(k):  # which would have no probability
+            low, high = low - MIN_HALF_WIDTH, high + MIN_HALF_WIDTH
+        return average(mean, variance, low, high, k)
 
     def classed(self, node: Labelled, judged: Judged) -> Tensor:
         """At the mean: what a classifier makes of noise has no closed form."""

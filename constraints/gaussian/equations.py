@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
-from constraints.compile.lowered import Atom, Pixels
+from constraints.ast.lowered import Atom, Pixels
+from constraints.ast.walk import names
+from constraints.compile.linearity import linear
 from constraints.compile.program import Program
 from constraints.errors import ImpossibleError
-from constraints.evaluate.frames import Frame
-from constraints.evaluate.image_values import over_pixels
-from constraints.evaluate.semantics import LEAST
-from constraints.gaussian.linear import affine, linear
+from constraints.evaluate.frames import Frame, over_pixels
+from constraints.evaluate.semantics import MIN_HALF_WIDTH
+from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
 NARROW = 0.1  # an interval of so much of the data's span is an equation too
@@ -52,7 +53,7 @@ def split(program: Program) -> tuple[Equations, Program | None]:
     if others:
         rest = copy(program)
         rest.lowered = others[0] if len(others) == 1 else f.And(tuple(others))
-        rest._rows = {}
+        rest.cache = {}
         rest.needed = rest.used(rest.lowered)
     return _as_numbers(program, equations), rest
 
@@ -102,7 +103,7 @@ def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
 def _is_equation(atom: Atom, layout: Layout) -> bool:
     if atom.k is not None:  # which is soft
         return False
-    spans = [layout.find(name) for name in f.names(atom)]
+    spans = [layout.find(name) for name in names(atom)]
     widest = max((signal.span or 0.0 for signal in spans if signal is not None), default=0.0)
     narrow = atom.equality or atom.high - atom.low <= NARROW * widest
     return narrow and all(linear(term, layout) for term in atom.terms)
@@ -114,7 +115,7 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
     rows, low, high = [like[:0]], [like[:0, 0]], [like[:0, 0]]
     for atom, frame in equations:
         found, constants = affine(atom, frame, layout, program.end, like)
-        half = 0.5 if atom.integer else max(atom.slack, LEAST if atom.equality else 0.0)
+        half = 0.5 if atom.integer else max(atom.slack, MIN_HALF_WIDTH if atom.equality else 0.0)
         rows.append(found)
         low.append(atom.low - constants - half)
         high.append(atom.high - constants + half)

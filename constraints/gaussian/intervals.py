@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from constraints.ast import formulas as f
-from constraints.compile.lowered import Atom
+from constraints.ast.lowered import Atom
 
 Bounds = Callable[[Atom], tuple[float, float] | None]  # of a hard atom; None of others
 Parts = list[list[f.Formula]]

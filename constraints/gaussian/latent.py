@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom, Warped
+from constraints.ast.lowered import Warp as Warp
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Name, Term
-from constraints.compile.lowered import Atom, Warped
-from constraints.compile.lowered import Warp as Warp
 from constraints.compile.program import Program
 from constraints.compile.rewrite import Rewriting, rewritten
 from constraints.errors import FormulaError, unknown
-from constraints.evaluate.semantics import whole_bounds
 from constraints.layout.signals import Layout
 
 LEAST = 1e-6  # of the value: half the width of an equality without tolerance
@@ -84,7 +83,7 @@ class _Warping(Rewriting):
 
 def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
     """An atom about one column as an interval of its latents, or true, or false."""
-    low, high, *ends = admitted(atom)
+    low, high, *ends = atom.admitted()
     first, last = warp.interval(low, high, *ends) if low <= high else (math.inf, -math.inf)
     if low == high and first == last:  # where the map is no staircase
         room = LEAST * max(1.0, abs(low))
@@ -97,19 +96,3 @@ def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
     if math.isinf(first) and math.isinf(last):
         return f.TRUE
     return Atom((1.0,), (signal,), first, last)
-
-
-def admitted(atom: Atom) -> tuple[float, float, bool, bool]:
-    """The values of its column that an atom admits: low, high, and which of these it does not."""
-    low, high = atom.low - atom.slack, atom.high + atom.slack
-    open_low, open_high = atom.open_low, atom.open_high
-    if atom.integer:
-        (low, high), open_low, open_high = whole_bounds(atom), False, False
-    (coefficient,) = atom.coefficients
-    low, high = low / coefficient, high / coefficient
-    if coefficient < 0:
-        low, high, open_low, open_high = high, low, open_high, open_low
-    if atom.integer:  # 2 x >= 3 is x >= 2
-        low = low if math.isinf(low) else math.ceil(low)
-        high = high if math.isinf(high) else math.floor(high)
-    return low, high, open_low, open_high

@@ -1,7 +1,7 @@
 """Linear sums as rows: y = a·x + b for flat samples x (B, D).
 
-Which terms are linear is seen from their syntax; the rows are read off from what a sum does to
-zero and to the unit vectors, a few at a time, so that pixels by the thousand stay affordable.
+The rows are what the sum does to zero and to the unit vectors, a batch of them at a time, so that
+thousands of pixels stay affordable. `compile.linearity` decides which terms are linear.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from constraints.ast.formulas import names
-from constraints.ast.nodes import Node
-from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
-from constraints.compile.lowered import Atom, Chance, Pixel, Warped
+from constraints.ast.lowered import Atom
 from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.frames import Frame
 from constraints.evaluate.semantics import Boolean
 from constraints.layout.signals import Layout
 
-TOGETHER = 512  # unit vectors
+UNIT_VECTOR_BATCH = 512  # unit vectors
 
 
 def affine(
@@ -33,43 +30,9 @@ def affine(
 
     constants = at(torch.zeros(1, size, dtype=like.dtype, device=like.device))
     rows = torch.empty(constants.shape[1], size, dtype=like.dtype, device=like.device)
-    for start in range(0, size, TOGETHER):
-        count = min(TOGETHER, size - start)
+    for start in range(0, size, UNIT_VECTOR_BATCH):
+        count = min(UNIT_VECTOR_BATCH, size - start)
         points = torch.zeros(count, size, dtype=like.dtype, device=like.device)
         points[:, start : start + count].fill_diagonal_(1)
         rows[:, start : start + count] = (at(points) - constants).T
     return rows, constants[0]
-
-
-def linear(term: Node, layout: Layout) -> bool:
-    """Whether a term is linear in the signals (a constant may be added)."""
-    if _constant(term, layout):
-        return True
-    match term:
-        case Const() | Step() | Name():
-            return True
-        case At(Apply("delta" | "cumsum", (body,))):
-            return linear(body, layout)
-        case At(series) | Pixel(series):
-            return linear(series, layout)
-        case Aggregate("mean" | "sum" | "integral", body):
-            return linear(body, layout)
-        case Apply("+" | "neg", arguments):
-            return all(linear(argument, layout) for argument in arguments)
-        case Apply("*", (left, right)):
-            sides = (left, right), (right, left)
-            return any(linear(a, layout) and _constant(b, layout) for a, b in sides)
-        case Apply("/", (left, right)):
-            return linear(left, layout) and _constant(right, layout)
-        case Apply(name, arguments):
-            function = layout.function(name)
-            known = function is not None and function.linear
-            return known and all(linear(argument, layout) for argument in arguments)
-        case Aggregate() | Count() | Warped() | Chance():
-            return False
-    return isinstance(term, Term)  # the weight of a category
-
-
-def _constant(term: Node, layout: Layout) -> bool:
-    """Whether it is the same for all samples."""
-    return not names(term) & set(layout.names)

@@ -17,13 +17,13 @@ import re
 from collections.abc import Iterable
 
 from constraints.ast.formulas import Compare, Formula, conjunction
+from constraints.ast.printer import number
 from constraints.ast.terms import At, Name, Step
 from constraints.errors import FormulaError, caret, unknown
-from constraints.language.printer import number
 
-LENGTH = 20_000  # characters in a bridge
-LONGEST = 200  # characters in a name
-DIGITS = 8  # in a step
+MAX_BRIDGE_LENGTH = 20_000  # characters in a bridge
+MAX_NAME_LENGTH = 200  # characters in a name
+MAX_STEP_DIGITS = 8  # in a step
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\"\n]*'")
@@ -41,8 +41,8 @@ def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
     """
     if not isinstance(text, str):
         raise FormulaError(f'a bridge is text such as "S0=95, S25=30", not {text!r}')
-    if len(text) > LENGTH:
-        raise FormulaError(f"a bridge has at most {LENGTH} characters, not {len(text)}")
+    if len(text) > MAX_BRIDGE_LENGTH:
+        raise FormulaError(f"a bridge has at most {MAX_BRIDGE_LENGTH} characters, not {len(text)}")
     if not text.strip():
         raise FormulaError('the bridge is empty; write one such as "S0=95, S25=30"')
     return conjunction(*_Reader(text, None if names is None else frozenset(names)).pins())
@@ -51,7 +51,7 @@ def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
 def readings(word: str, names: Iterable[str]) -> list[tuple[str, int]]:
     """The ways to cut `S25` into one of the names and a step."""
     known = frozenset(names)
-    cuts = range(max(1, len(word) - DIGITS), len(word))
+    cuts = range(max(1, len(word) - MAX_STEP_DIGITS), len(word))
     return [
         (word[:cut], int(word[cut:])) for cut in cuts if word[:cut] in known and _whole(word[cut:])
     ]
@@ -101,8 +101,8 @@ class _Reader:
         place = self.start
         if word is None:
             raise self.error(self.missing())
-        if len(word) > LONGEST:
-            what = f"a name has at most {LONGEST} characters, not {len(word)}"
+        if len(word) > MAX_NAME_LENGTH:
+            what = f"a name has at most {MAX_NAME_LENGTH} characters, not {len(word)}"
             raise caret(self.text, place, f"{what}; is a comma missing?")
         try:
             name = Name(word, quoted=quoted is not None)
@@ -256,7 +256,7 @@ class _Reader:
 
 
 def _whole(written: str) -> bool:
-    return written.isascii() and written.isdecimal() and len(written) <= DIGITS
+    return written.isascii() and written.isdecimal() and len(written) <= MAX_STEP_DIGITS
 
 
 def _no_step(name: Name) -> str:

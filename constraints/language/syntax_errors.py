@@ -10,7 +10,7 @@ import re
 
 from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from constraints.ast.terms import WORDS
+from constraints.ast.words import WORDS
 from constraints.errors import FormulaError, caret
 
 _MEANT = {

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from constraints.errors import FormulaError, unknown
-from constraints.evaluate.folds import NEVER
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 RETURNS = ("number", "series", "image")
 
@@ -49,37 +48,6 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What a classifier says of a batch and each class k, (B, K): log p_k, log(1 - p_k), what
-    log p_k must exceed for k to be its verdict, and whether k is."""
-
-    own: Tensor
-    others: Tensor
-    rival: Tensor
-    likeliest: Tensor
-
-    @classmethod
-    def of(cls, scores: Tensor, sure: float = 0.0) -> Judged:
-        """Of log-probabilities (B, K); what they lack to add up to one is put right. The verdict is
-        the likeliest class, if it has the probability `sure`."""
-        own = scores.log_softmax(-1)
-        best, second = own.topk(2, -1).values.T[..., None]
-        likeliest = torch.nn.functional.one_hot(own.argmax(-1), own.shape[-1]).bool()
-        rest = own.masked_fill(likeliest, -torch.inf)
-        # 1 - p is a sum of others where p is near one, else exact by itself
-        others = torch.where(likeliest, rest.logsumexp(-1, keepdim=True), torch.log1p(-rest.exp()))
-        rival = torch.where(likeliest, second, best)
-        if sure > 0:
-            rival, likeliest = rival.clamp(min=math.log(sure)), likeliest & (own >= math.log(sure))
-        return cls(own.clamp(min=NEVER), others.clamp(min=NEVER), rival, likeliest)
-
-    def at(self, places: Tensor) -> Judged:
-        """Of the classes at these places (*sizes): (B, *sizes)."""
-        parts = (self.own, self.others, self.rival, self.likeliest)
-        return Judged(*(part[:, places] for part in parts))
-
-
-@dataclass(frozen=True)
 class Classifier:
     """`call`: images (B, C, H, W) to log-probabilities (B, K) of the K `classes`, its labels.
 
@@ -109,20 +77,3 @@ class Classifier:
         if all(label.isascii() and label.lstrip("-").isdigit() for label in self.classes):
             return tuple(int(label) for label in self.classes)
         return tuple(range(len(self.classes)))
-
-    def places(self, numbers: Tensor) -> Tensor:
-        """Where the classes of these numbers (any shape) stand among all."""
-        known = torch.tensor(self.numbers, device=numbers.device)
-        return (numbers.round()[..., None] == known).long().argmax(-1)
-
-    def judge(self, images: Tensor) -> Judged:
-        """What it says of images (B, C, H, W)."""
-        found = self.call(images)
-        wanted = (len(images), len(self.classes))
-        if not isinstance(found, Tensor) or tuple(found.shape) != wanted:
-            shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-            raise FormulaError(
-                f"a classifier of {wanted[1]} classes returns log-probabilities {wanted} of "
-                f"{wanted[0]} images, not {shape}"
-            )
-        return Judged.of(found, self.sure)

@@ -10,14 +10,15 @@ import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-from torch.nn.functional import avg_pool2d
-
-from constraints.ast.terms import is_variable
+from constraints.ast.words import is_variable
 from constraints.errors import FormulaError
 from constraints.layout.functions import Function
+from constraints.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHANNELS = ("red", "green", "blue")
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601: how bright the channels look
@@ -51,7 +52,7 @@ def box(height: int, width: int, rows: tuple[int, int], columns: tuple[int, int]
     return mask
 
 
-REGIONS = tuple(standard_regions(8, 8))
+REGIONS = ("upper", "lower", "left", "right", "centre", "border")
 
 
 def region_from_text(text: str, height: int, width: int) -> tuple[str, Tensor]:
@@ -135,7 +136,7 @@ def downsample(image: Tensor, factor: Tensor | float = 2.0) -> Tensor:
             f"downsample divides {height}x{width} pixels into equal blocks: its factor is one of "
             f"{', '.join(legal) or '1'}, not {size:g}"
         )
-    return avg_pool2d(image, int(size))
+    return torch.nn.functional.avg_pool2d(image, int(size))
 
 
 def masked(image: Tensor, region: Tensor) -> Tensor:
@@ -177,7 +178,7 @@ def _coloured(what: str, image: Tensor) -> Tensor:
 
 def _number(what: str, value: Tensor | float) -> float:
     """An argument that is the same for all images."""
-    if isinstance(value, Tensor) and value.numel() != 1:
+    if isinstance(value, torch.Tensor) and value.numel() != 1:
         raise FormulaError(f"{what} is a plain number, the same for every sample")
     return float(value)
 

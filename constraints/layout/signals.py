@@ -16,16 +16,18 @@ from functools import cache
 from itertools import pairwise
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from constraints.ast.terms import BUILT_IN, PIXEL, Name, is_variable
+from constraints.ast.terms import Name
+from constraints.ast.words import PIXEL, is_variable
 from constraints.errors import DataError, FormulaError, unknown
 from constraints.layout.functions import Classifier, Function
 from constraints.layout.image_operators import OPERATORS, REGIONS, standard_regions
 from constraints.layout.tensors import checked
+from constraints.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 RANKS = {"series": 1, "column": 0, "category": 1, "image": 3}  # kinds, and axes of a sample
 MAPPINGS = ("parameters", "functions", "regions", "pictures", "classifiers")
@@ -132,7 +134,7 @@ class Layout:
         for name in {*self.parameters, *self.functions} & set(self.names):
             raise FormulaError(f"{name} is a signal; give the parameter or function another name")
         for name in (*self.functions, *self.classifiers):
-            if name in (*BUILT_IN, PIXEL) or not is_variable(name):
+            if name == PIXEL or not is_variable(name):
                 raise FormulaError(f"{name!r} cannot name a function: the language has it already")
         for name, value in self.parameters.items():
             if not isinstance(value, (int, float)) or not math.isfinite(value):

@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
 from constraints.errors import DataError
+from constraints.lazy import torch
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from constraints.layout.signals import Layout, Signal
 
 _EXACT = 2**53  # whole numbers beyond it have no float64 of their own

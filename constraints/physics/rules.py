@@ -18,9 +18,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from constraints.ast.formulas import Compare, Formula, Implies, Quantifier, conjunction
-from constraints.ast.terms import END, Apply, At, Const, Name, Step, Term, add, negative, term
+from constraints.ast.printer import number
+from constraints.ast.terms import Apply, At, Const, Name, Step, Term, add, negative, term
+from constraints.ast.words import END
 from constraints.errors import FormulaError, unknown
-from constraints.language.printer import number
 from constraints.physics.description import Process, read
 
 _T = "t"

@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 import torch
 
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom, Pixels
+from constraints.compile.linearity import linear
 from constraints.compile.lower import lower
-from constraints.compile.lowered import Atom, Pixels
 from constraints.compile.resolve import resolve
 from constraints.errors import ImpossibleError
-from constraints.evaluate.frames import Frame, Index
-from constraints.evaluate.image_values import over_pixels
-from constraints.evaluate.semantics import whole_bounds
-from constraints.gaussian.linear import affine, linear
+from constraints.evaluate.frames import Frame, Index, over_pixels
+from constraints.gaussian.linear import affine
 from constraints.layout.image_operators import CHANNELS
 from constraints.layout.signals import Layout, Signal
 from constraints.prove.bounds import Bounds, Choice, Conflict, Sources, Sum, shown_as
@@ -241,7 +240,7 @@ class _Prover:
         low, high = node.low - node.slack, node.high + node.slack
         strict = (node.open_low, node.open_high)
         if node.integer:
-            (low, high), strict = whole_bounds(node), (False, False)
+            (low, high), strict = node.whole_bounds(), (False, False)
         if node.category is not None:  # weights of a sample are 0 or 1
             low, high = (1.0, math.inf) if node.chooses else (-math.inf, 0.0)
             strict = (False, False)

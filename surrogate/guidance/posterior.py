@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from constraints.gaussian.belief import log_expectation
 from constraints.gaussian.chains import log_interval
 from surrogate.guidance.scenario import Scenario
 
@@ -94,7 +95,9 @@ class Belief:
         assert self.spread is not None
         with torch.enable_grad():
             x = mean.detach().requires_grad_()
-            value = scenario.rest.belief(scenario.flat(x), self.spread, scenario.semantics)
+            value = log_expectation(
+                scenario.rest, scenario.flat(x), self.spread, scenario.semantics
+            )
             value = value.clamp_min(LEAST_LOG)
             if not value.requires_grad:  # of what is always true
                 return value.to(mean), torch.zeros_like(mean)

@@ -15,8 +15,8 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Formula, conjunction, instances_of
-from constraints.ast.walk import of_instances
 from constraints.compile.followers import stated
+from constraints.compile.names import of_instances
 from constraints.errors import FormulaError
 from constraints.physics.rules import from_network
 from constraints.prove.contradictions import refuse_impossible

@@ -28,14 +28,14 @@ from constraints import (
     instances_of,
 )
 from constraints.ast.formulas import FALSE, TRUE
+from constraints.ast.lowered import Atom, Labelled
 from constraints.ast.walk import descend
 from constraints.compile.followers import followed
-from constraints.compile.lowered import Atom, Labelled
+from constraints.compile.linearity import linear
 from constraints.errors import ImpossibleError
 from constraints.gaussian.belief import Spread, Written
 from constraints.gaussian.equations import Equations, bounds, split
 from constraints.gaussian.latent import warped
-from constraints.gaussian.linear import linear
 from surrogate.model import Surrogate
 
 if TYPE_CHECKING:

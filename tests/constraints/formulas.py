@@ -19,20 +19,11 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from constraints.ast import build
 from constraints.ast import formulas as f
-from constraints.ast.terms import (
-    END,
-    NOW,
-    Aggregate,
-    Apply,
-    At,
-    Const,
-    Name,
-    Step,
-    Term,
-    maximum,
-    minimum,
-)
+from constraints.ast.build import maximum, minimum
+from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term
+from constraints.ast.words import END, NOW
 
 STEPS = 8
 NAMES = ("x", "y", "z")
@@ -123,8 +114,8 @@ class Generator:
         first, last = window
         body = self.formula(depth - 1, scope.moved(self.reached(scope.here, first, last, past)))
         if past:
-            return (f.historically if kind == "forall" else f.once)(body, first, last)
-        return (f.always if kind == "forall" else f.eventually)(body, first, last)
+            return (build.historically if kind == "forall" else build.once)(body, first, last)
+        return (build.always if kind == "forall" else build.eventually)(body, first, last)
 
     def until(self, depth: int, scope: Scope) -> f.Formula:
         kind = self.random.choice(["forall", "exists"])
@@ -232,7 +223,7 @@ class Generator:
         if not self.constants or self.random.random() < 0.5:
             inner = scope.moved(steps)
             counted = self.formula(depth - 2, inner)
-            return f.Compare((f.count(counted, first, last), self.number()), (relation,))
+            return f.Compare((build.count(counted, first, last), self.number()), (relation,))
         kind = self.random.choice(["argmax", "argmin"])
         scaled = Apply("*", (Const(round(abs(self.constant()) + 0.1, 3)), self.series()))
         relation = self.random.choice([relation, relation, "=", "!="])

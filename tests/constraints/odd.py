@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from random import Random
 
+from constraints.ast import build
 from constraints.ast import formulas as f
-from constraints.ast.terms import (
-    AGGREGATES,
-    END,
-    NOW,
-    Aggregate,
-    Apply,
-    At,
-    Const,
-    Name,
-    Step,
-    Term,
-    call,
-    maximum,
-    minimum,
-)
+from constraints.ast.aggregates import aggregates
+from constraints.ast.build import call, maximum, minimum
+from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term
+from constraints.ast.words import END, NOW
 from constraints.errors import FormulaError
 
 WORDS = ["S", "I", "t", "u", "x²", "Ω", "_a1", "e5", "not_a", "inner", "été", "True", "k"]
@@ -40,6 +30,7 @@ ODD = [
     "a\\b",
     "{k=7}",
 ]
+AGGREGATES = [name for name, entry in aggregates().items() if not entry.of_formula]
 VARIABLES = ["t", "u", "S", "été", NOW]
 NUMBERS = [0, 1, 3, 2.5, 0.1, 1e300, 5e-324, 1e15, 123456789012345678.0, 1e-7, 1 / 3]
 
@@ -81,7 +72,9 @@ class Odd:
             return ~body
         first = self.pick([0, 0, 3])
         last = self.pick([None, first, first + 2])
-        return self.pick([f.always, f.eventually, f.historically, f.once])(body, first, last)
+        return self.pick([build.always, build.eventually, build.historically, build.once])(
+            body, first, last
+        )
 
     def quantifier(self, depth: int, scope: tuple[str, ...]) -> f.Formula:
         name = self.pick(VARIABLES)
@@ -160,11 +153,12 @@ class Odd:
     def fold(self, depth: int, scope: tuple[str, ...]) -> Term:
         window = self.pick([(None, None), (self.step(scope), self.step(scope))])
         if self.random.random() < 0.3:
-            return f.count(self.formula(depth - 1, scope), *window)
+            return build.count(self.formula(depth - 1, scope), *window)
         kind, body = self.pick(AGGREGATES), self.term(depth - 1, scope)
+        levels = tuple(self.pick([0.0, 0.1, 0.5, 1.0]) for _ in aggregates()[kind].parameters)
         if window[0] is None and kind not in ("max", "min") and self.random.random() < 0.3:
-            return Aggregate(kind, body, region=self.pick(WORDS + ODD))
-        return Aggregate(kind, body, *window)
+            return Aggregate(kind, body, region=self.pick(WORDS + ODD), parameters=levels)
+        return Aggregate(kind, body, *window, parameters=levels)
 
 
 def odd_formula(random: Random, depth: int = 4) -> f.Formula:

@@ -24,7 +24,8 @@ from itertools import pairwise
 from typing import Any
 
 from constraints.ast import formulas as f
-from constraints.ast.terms import END, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.words import END, NOW
 from tests.constraints.spelled import (
     Atom,
     Chain,

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from constraints.ast import formulas as f
-from constraints.ast.terms import END, NOW, Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.words import END, NOW
 
 
 @dataclass

@@ -14,8 +14,8 @@ import xarray as xr
 
 from constraints import Formula, FormulaError, Layout, compiled, parse
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom
 from constraints.ast.terms import At, Name, Step
-from constraints.compile.lowered import Atom
 from constraints.physics.rules import from_network
 from surrogate.kinds.signals import described, layout_of
 

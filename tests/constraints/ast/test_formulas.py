@@ -26,9 +26,10 @@ from constraints import (
     signals,
     time,
 )
-from constraints.ast.formulas import FALSE, TRUE, And, Compare, Not, Or, Quantifier, Until, names
-from constraints.ast.nodes import DEEPEST
+from constraints.ast.formulas import FALSE, TRUE, And, Compare, Not, Or, Quantifier, Until
+from constraints.ast.nodes import MAX_DEPTH
 from constraints.ast.terms import Step
+from constraints.ast.walk import names
 
 S, I, R, N = signals("S I R N")
 t, u = time("t"), time("u")
@@ -237,9 +238,9 @@ def test_comparisons_are_chains() -> None:
 
 def test_depth_is_limited_without_recursion() -> None:
     deep = a
-    while deep.depth < DEEPEST:
+    while deep.depth < MAX_DEPTH:
         deep = ~deep
-    with pytest.raises(FormulaError, match=f"nests more than {DEEPEST} levels"):
+    with pytest.raises(FormulaError, match=f"nests more than {MAX_DEPTH} levels"):
         Not(deep)
     assert parse(str(deep)) == deep
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from constraints import FormulaError, call, end, maximum, minimum, parse, signals, time
-from constraints.ast.nodes import DEEPEST
-from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term, now, step, term
+from constraints.ast.build import now
+from constraints.ast.nodes import MAX_DEPTH
+from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term, step, term
 
 S, I = signals("S I")
 t, u = time("t"), time("u")
@@ -204,10 +205,10 @@ def test_a_function_is_called_by_a_plain_name_on_something() -> None:
 
 def test_depth_is_limited_without_recursion() -> None:
     deep: Term = S[0]
-    while deep.depth < DEEPEST:
+    while deep.depth < MAX_DEPTH:
         deep = abs(deep)
-    assert str(deep).count("abs") == DEEPEST - S[0].depth
-    with pytest.raises(FormulaError, match=f"nests more than {DEEPEST} levels"):
+    assert str(deep).count("abs") == MAX_DEPTH - S[0].depth
+    with pytest.raises(FormulaError, match=f"nests more than {MAX_DEPTH} levels"):
         abs(deep)
 
 

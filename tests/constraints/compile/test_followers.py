@@ -13,10 +13,10 @@ from torch import Tensor
 
 from constraints import Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
-from constraints.ast.formulas import names
-from constraints.ast.walk import descend
+from constraints.ast.lowered import Atom, Option
+from constraints.ast.walk import descend, names
 from constraints.compile.followers import Follower, followed
-from constraints.compile.lowered import Atom, Option
+from constraints.gaussian.belief import log_expectation
 
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
 CITY = ("cusco", "hanoi", "lima", "lyon", "paris")
@@ -110,8 +110,8 @@ def test_beliefs_about_leaders_are_finite(seed: int) -> None:
     mean = torch.randn(7, TABLE.size, generator=draw, dtype=torch.float64).requires_grad_()
     covariance = 0.3 * torch.eye(TABLE.size, dtype=torch.float64)
     for soft, semantics in ((False, HARD), (True, LogProbabilistic(k=2.0))):
-        value = followed(compiled(text, TABLE), FOLLOWERS, soft=soft).belief(
-            mean, covariance, semantics
+        value = log_expectation(
+            followed(compiled(text, TABLE), FOLLOWERS, soft=soft), mean, covariance, semantics
         )
         assert (value <= 1e-6).all(), text
         assert torch.isfinite(value).all(), text
@@ -196,7 +196,7 @@ def test_a_belief_is_the_weight_of_the_words() -> None:
     mean[:, :5] = torch.eye(5)
     covariance = torch.diag(torch.tensor([1e-4] * 11 + [1.0])).double()
     assert covariance.shape == (layout.size, layout.size)
-    found = program.belief(mean, covariance, HARD)
+    found = log_expectation(program, mean, covariance, HARD)
     half = math.log(0.5)
     torch.testing.assert_close(found[[0, 2]], torch.full((2,), half).double(), atol=1e-3, rtol=0)
     assert bool((found[[1, 3, 4]] < -10).all())

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from constraints.evaluate.folds import (
-    NEVER,
     All,
     Any,
     Fold,
@@ -25,6 +24,7 @@ from constraints.evaluate.folds import (
     PowerOr,
     Sum,
 )
+from constraints.evaluate.log_probability import NEVER
 from tests.constraints.reference import log_or
 
 Naive = Callable[[list[float]], float]

@@ -19,8 +19,9 @@ from constraints import (
     compiled,
     explain,
     parse,
-    warped,
 )
+from constraints.gaussian.belief import log_expectation
+from constraints.gaussian.latent import warped
 from tests.constraints.gaussian.test_latent import Smooth
 
 NAN = math.nan
@@ -72,7 +73,7 @@ def test_gradients_are_finite(text: str, semantics: LogProbabilistic | LogLTN) -
     values = [
         program(data, semantics),
         program.robustness(data).clamp(min=-9),
-        program.belief(flat, torch.eye(3).double(), semantics),
+        log_expectation(program, flat, torch.eye(3).double(), semantics),
         warped(program, {"age": Smooth()}, soft=True)(data, semantics),
     ]
     for value in values:
@@ -98,7 +99,7 @@ def test_a_formula_and_its_negation_are_never_both_met(texts: list[str], both: b
 def test_another_way_to_be_met_counts() -> None:
     program = compiled("age <= 5 or pay = 2", TABLE)
     assert program.verdict(ROWS).tolist() == [True, True, False, True]
-    assert program.belief(TABLE.flatten(ROWS), torch.eye(3))[2] < -1e20
+    assert log_expectation(program, TABLE.flatten(ROWS), torch.eye(3))[2] < -1e20
 
 
 def test_latents_that_may_be_missing() -> None:
@@ -107,7 +108,7 @@ def test_latents_that_may_be_missing() -> None:
 
     program = warped(compiled("age <= 100", TABLE), {"age": Short()})
     assert program.verdict(ROWS).tolist() == [False, True, False, True]
-    hard = program.belief(TABLE.flatten(ROWS), torch.eye(3), LogProbabilistic(k=math.inf))
+    hard = log_expectation(program, TABLE.flatten(ROWS), torch.eye(3), LogProbabilistic(k=math.inf))
     assert hard[[1, 3]].tolist() == [0, 0]
     assert (hard[[0, 2]] < -1e20).all()
 

@@ -17,9 +17,11 @@ import torch
 from torch import Tensor
 
 from constraints import Boolean, Formula, Layout, Robustness, compiled
+from constraints.ast import build
 from constraints.ast import formulas as f
 from constraints.ast.formulas import Quantifier
-from constraints.ast.terms import END, NOW, Apply, Const, Name, Term
+from constraints.ast.terms import Apply, Const, Name, Term
+from constraints.ast.words import END, NOW
 from tests.constraints.formulas import NAMES, random_formula
 
 with warnings.catch_warnings():
@@ -169,8 +171,8 @@ def test_windows_beyond_the_trace_are_empty() -> None:
     x = Name("x")
     data = {name: torch.ones(1, STEPS, dtype=torch.float64) for name in NAMES}
     for formula, last in [
-        (f.always(x >= 0, 1, 3), math.inf),
-        (f.eventually(x >= 0, 1, 3), -math.inf),
+        (build.always(x >= 0, 1, 3), math.inf),
+        (build.eventually(x >= 0, 1, 3), -math.inf),
         ((x >= 0).until(x >= 0, 1, 3), -math.inf),
         ((x >= 0).release(x >= 0, 1, 3), math.inf),
     ]:

@@ -26,6 +26,7 @@ from constraints import (
     parse,
     signals,
 )
+from constraints.ast import build
 from constraints.ast import formulas as f
 from constraints.compile.lower import lower
 from constraints.compile.resolve import resolve
@@ -80,8 +81,8 @@ DUALS: list[Callable[[Formula, Formula], tuple[Formula, Formula]]] = [
     lambda a, b: (~a.implies(b), a & ~b),
     lambda a, b: (~a.iff(b), a ^ b),
     lambda a, b: (a.iff(b), (a & b) | (~a & ~b)),
-    lambda a, b: (~f.always(a, 0, 2), f.eventually(~a, 0, 2)),
-    lambda a, b: (~f.once(a), f.historically(~a)),
+    lambda a, b: (~build.always(a, 0, 2), build.eventually(~a, 0, 2)),
+    lambda a, b: (~build.once(a), build.historically(~a)),
     lambda a, b: (~a.until(b, 0, 3), (~a).release(~b, 0, 3)),
     lambda a, b: (~a.since(b), f.Until("forall", ~a, ~b, past=True)),
     lambda a, b: (

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
 
-from constraints.gaussian.averages import BLOCK, NARROW, average, average_gaussian, log1mexp
+from constraints.evaluate.log_probability import log1mexp
+from constraints.gaussian.averages import BLOCK, NARROW, average, average_gaussian
 
 INF = math.inf
 MODEL = 2.5e-4  # error of the closed form, narrow intervals included

@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from constraints import Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
+from constraints.gaussian.belief import log_expectation
 
 LAYOUT = Layout((Signal("x", "column"), Signal("n", "column", integer=True)))
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
@@ -22,7 +23,7 @@ MEAN = torch.tensor([[1.0, 2.0], [-4.0, 0.0], [6.0, -3.0]], dtype=torch.float64)
 
 
 def belief(text: str, mean: torch.Tensor = MEAN) -> torch.Tensor:
-    return compiled(text, LAYOUT).belief(mean, COVARIANCE, HARD)
+    return log_expectation(compiled(text, LAYOUT), mean, COVARIANCE, HARD)
 
 
 def drawn(random: Random, count: int) -> list[str]:
@@ -95,11 +96,11 @@ def test_statements_about_different_sums_and_soft_ones_stay_as_they_are() -> Non
         values = []
         for part in (one, other):
             single = compiled("x <= 0", LAYOUT)
-            single.lowered, single.needed, single._rows = part, {"x", "n"}, {}
-            values.append(single.belief(MEAN, COVARIANCE, HARD))
+            single.lowered, single.needed, single.cache = part, {"x", "n"}, {}
+            values.append(log_expectation(single, MEAN, COVARIANCE, HARD))
         logic = HARD.both if isinstance(program.lowered, f.And) else HARD.either
         joined = logic.join(values)
-        torch.testing.assert_close(program.belief(MEAN, COVARIANCE, HARD), joined)
+        torch.testing.assert_close(log_expectation(program, MEAN, COVARIANCE, HARD), joined)
 
 
 def test_a_contradiction_is_as_unlikely_as_before() -> None:
@@ -111,6 +112,6 @@ def test_a_contradiction_is_as_unlikely_as_before() -> None:
 def test_gradients_are_finite(scale: float) -> None:
     program = compiled("(x in [5, 6] or x in [8, 9] or x = 11 +- 0) and n in {1, 4}", LAYOUT)
     mean = (100 * MEAN).requires_grad_()
-    value = program.belief(mean, scale * COVARIANCE, HARD)
+    value = log_expectation(program, mean, scale * COVARIANCE, HARD)
     (slope,) = torch.autograd.grad(value.clamp(min=-1e40).sum(), mean)
     assert torch.isfinite(slope).all()

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from constraints import FormulaError, Layout, LogProbabilistic, Signal, compiled, warped
+from constraints import FormulaError, Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
+from constraints.ast.lowered import Atom, Warped
 from constraints.ast.walk import descend
-from constraints.compile.lowered import Atom, Warped
+from constraints.gaussian.belief import log_expectation
 from constraints.gaussian.equations import NARROW, split
+from constraints.gaussian.latent import warped
 
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
 
@@ -160,7 +162,9 @@ def test_beliefs_about_latents_are_finite(seed: int) -> None:
     mean = latents(seed, 9).requires_grad_()
     covariance = 0.3 * torch.eye(12, dtype=torch.float64)
     for soft, semantics in ((False, HARD), (True, LogProbabilistic(k=2.0))):
-        value = warped(compiled(text, TABLE), WARPS, soft=soft).belief(mean, covariance, semantics)
+        value = log_expectation(
+            warped(compiled(text, TABLE), WARPS, soft=soft), mean, covariance, semantics
+        )
         assert (value <= 1e-6).all()
         assert torch.isfinite(value).all()
         if value.requires_grad:  # which a constant does not
@@ -183,7 +187,7 @@ def test_what_combines_columns_reads_each_through_its_map() -> None:
 def test_a_belief_is_the_probability_of_the_interval() -> None:
     program = warped(compiled("2 <= age[1] < 4", TABLE), WARPS)
     mean = torch.zeros(1, 12, dtype=torch.float64)
-    found = program.belief(mean, torch.eye(12, dtype=torch.float64), HARD)
+    found = log_expectation(program, mean, torch.eye(12, dtype=torch.float64), HARD)
     ends = torch.tensor([0.75, 1.75], dtype=torch.float64)  # of what is rounded to 2 or 3
     exact = torch.special.ndtr(ends).diff().log()
     torch.testing.assert_close(found, exact, atol=1e-6, rtol=1e-6)
@@ -250,7 +254,7 @@ def test_narrow_intervals_are_equations() -> None:
 
 def test_equalities_without_tolerance_have_a_width() -> None:
     program = warped(compiled("height[1] = 2 +- 0 or plain[1] >= 1", TABLE), WARPS)
-    value = program.belief(latents(2, 5), torch.eye(12, dtype=torch.float64), HARD)
+    value = log_expectation(program, latents(2, 5), torch.eye(12, dtype=torch.float64), HARD)
     assert torch.isfinite(value).all()
 
 

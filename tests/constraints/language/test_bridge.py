@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import FormulaError, Layout, compiled, parse
-from constraints.language.bridge import LENGTH, ambiguous, bridge, readings
+from constraints.language.bridge import MAX_BRIDGE_LENGTH, ambiguous, bridge, readings
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,10 @@ def test_what_is_no_bridge_at_all() -> None:
     for nothing in ("", "  \n"):
         with pytest.raises(FormulaError, match='the bridge is empty; write one such as "S0=95'):
             bridge(nothing)
-    with pytest.raises(FormulaError, match=f"at most {LENGTH} characters, not {LENGTH + 1}"):
-        bridge("S" * (LENGTH + 1))
+    with pytest.raises(
+        FormulaError, match=f"at most {MAX_BRIDGE_LENGTH} characters, not {MAX_BRIDGE_LENGTH + 1}"
+    ):
+        bridge("S" * (MAX_BRIDGE_LENGTH + 1))
     with pytest.raises(FormulaError, match="a bridge is text"):
         bridge(3)  # type: ignore[arg-type]
 
@@ -199,7 +201,10 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_long_texts_end_in_a_short_error(piece: str) -> None:
     """And soon: no reading goes back and forth."""
-    for text in (piece * (LENGTH // len(piece)), "S0=" + piece * ((LENGTH - 3) // len(piece))):
+    for text in (
+        piece * (MAX_BRIDGE_LENGTH // len(piece)),
+        "S0=" + piece * ((MAX_BRIDGE_LENGTH - 3) // len(piece)),
+    ):
         for names in (None, ["S", "I"]):
             with pytest.raises(FormulaError) as caught:
                 bridge(text, names)

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from constraints import Formula, FormulaError, parse
-from constraints.ast.nodes import DEEPEST
-from constraints.language.parser import LENGTH
+from constraints.ast.nodes import MAX_DEPTH
+from constraints.language.parser import MAX_FORMULA_LENGTH
 
 VALID = [
     "exists u in [t,t+5]: I(u) > 10",
@@ -56,7 +56,7 @@ def garbled(random: Random) -> str:
         left, right = random.choice(
             [("(", ")"), ("not ", ""), ("f(", ",1)"), ("-", ""), ("[", "]")]
         )
-        depth = random.choice([5, 30, DEEPEST - 3, DEEPEST, 200])
+        depth = random.choice([5, 30, MAX_DEPTH - 3, MAX_DEPTH, 200])
         return (
             left * depth + random.choice(["x", "x <= 1"]) + right * random.choice([depth, depth, 9])
         )
@@ -109,9 +109,9 @@ def test_any_text_is_a_formula_or_a_formula_error(seed: int) -> None:
         "",
         " \t\n",
         "# nothing else",
-        "x" * LENGTH,
-        "x" * (LENGTH + 1),
-        " " * LENGTH + "x <= 1",
+        "x" * MAX_FORMULA_LENGTH,
+        "x" * (MAX_FORMULA_LENGTH + 1),
+        " " * MAX_FORMULA_LENGTH + "x <= 1",
         "(" * 20_000,
         ")" * 20_000,
         "[" * 20_000,
@@ -178,5 +178,5 @@ def test_hostile_text_is_refused(text: str) -> None:
 )
 def test_long_or_unusual_text_is_read(text: str) -> None:
     formula = parse(text)
-    if len(str(formula)) <= LENGTH:
+    if len(str(formula)) <= MAX_FORMULA_LENGTH:
         reads_back(formula)

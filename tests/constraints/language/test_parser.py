@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import Formula, FormulaError, parse
+from constraints import Formula, FormulaError, Layout, compiled, parse
+from constraints.ast.build import always, eventually, historically, once
 from constraints.ast.formulas import (
     FALSE,
     TRUE,
@@ -20,12 +21,8 @@ from constraints.ast.formulas import (
     Quantifier,
     Until,
     Xor,
-    always,
-    eventually,
-    historically,
-    once,
 )
-from constraints.ast.nodes import DEEPEST
+from constraints.ast.nodes import MAX_DEPTH
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from tests.constraints.formulas import formulas
 from tests.constraints.odd import odd_formula
@@ -151,7 +148,7 @@ def test_construct(text: str, node: Formula) -> None:
         ("pow(x, 2) <= 1", "x ^ 2 <= 1"),
         ("next(a > 0)", "eventually[1,1](a > 0)"),
         ("previous a > 0", "once[1,1](a > 0)"),
-        ("a > 0 weak  until[0,5] b > 0", "a > 0 until[0,5] b > 0 or always[0,5](a > 0)"),
+        ("a > 0 weak  until[0,5] b > 0", "(a > 0) weak until[0,5] (b > 0)"),
         ("'residual sugar' <= 1", '"residual sugar" <= 1'),
         ("\n\tx<=1 # at most\n  and y<=1#", "x <= 1 and y <= 1"),
         (".5e1 <= x", "5 <= x"),
@@ -222,10 +219,10 @@ def test_reads_back_with_odd_names_numbers_and_steps(seed: int) -> None:
 
 def test_the_deepest_formula_reads_back() -> None:
     formula: Formula = at_most(Const(-1))
-    while formula.depth < DEEPEST:
+    while formula.depth < MAX_DEPTH:
         formula = Not(formula)
     reads_back(formula)
-    with pytest.raises(FormulaError, match=f"more than {DEEPEST} levels"):
+    with pytest.raises(FormulaError, match=f"more than {MAX_DEPTH} levels"):
         parse(f"not {formula}")
 
 
@@ -233,3 +230,10 @@ def test_the_deepest_formula_reads_back() -> None:
 def test_only_text_is_parsed(thing: object) -> None:
     with pytest.raises(FormulaError, match="a formula is text such as"):
         parse(thing)  # type: ignore[arg-type]
+
+
+def test_weak_until_compiles_to_until_or_always() -> None:
+    layout = Layout.series("a b", 8)
+    weak = compiled("a > 0 weak until[1,5] b > 0", layout)
+    spelt = compiled("a > 0 until[1,5] b > 0 or always[0,5](a > 0)", layout)
+    assert weak.lowered == spelt.lowered

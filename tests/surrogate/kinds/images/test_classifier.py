@@ -15,6 +15,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
+from constraints.evaluate.classes import judge
 from surrogate.diffusion.denoise import Preconditioned
 from surrogate.errors import ModelError
 from surrogate.evaluation.calibration import Measured
@@ -112,7 +113,7 @@ def test_atoms_of_formulas_ask_the_classifier(learned: Classifier) -> None:
     atom = learned.as_atom()
     x = torch.rand(2, 1, 8, 8)
     assert atom.classes == learned.classes
-    torch.testing.assert_close(atom.judge(x).own, learned(x))
+    torch.testing.assert_close(judge(atom, x).own, learned(x))
 
 
 # --- how sure to be -------------------------------------------------------------------------------

@@ -18,23 +18,10 @@ from constraints.ast.formulas import (
     Until,
     Xor,
 )
-from constraints.ast.nodes import Node
-from constraints.ast.terms import (
-    BUILT_IN,
-    END,
-    IDENTIFIER,
-    NOW,
-    WORDS,
-    Aggregate,
-    Apply,
-    At,
-    Const,
-    Count,
-    Name,
-    Step,
-    Term,
-)
-from constraints.compile.lowered import Chance, Labelled, Pixel, Pixels, Warped
+from constraints.ast.lowered import Chance, Labelled, Pixel, Pixels, Warped
+from constraints.ast.nodes import Node, as_text
+from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.words import END, IDENTIFIER, NOW, WORDS, is_built_in
 
 # how tightly each thing binds, loosest first; an operand that binds less gets parentheses
 OPEN, IFF, IMPLIES, OR, XOR, AND, UNTIL, PREFIX, COMPARE, SUM, PRODUCT, UNARY, POWER, ATOM = range(
@@ -48,6 +35,7 @@ _UNTIL = {
 }
 
 
+@as_text.register
 def text(node: Node) -> str:
     """The node as text."""
     return _Writer(frozenset()).text(node)
@@ -60,7 +48,7 @@ def number(value: float) -> str:
 
 def name(word: str, quoted: bool = False) -> str:
     """A name, in quotes where it would be misread without."""
-    taken = quoted or word in WORDS or word in BUILT_IN
+    taken = quoted or word in WORDS or is_built_in(word)
     return word if IDENTIFIER.fullmatch(word) and not taken else f'"{word}"'
 
 
@@ -113,9 +101,10 @@ class _Writer:
                 return self.show(chance) if positive else (f"not {self.text(chance)}", PREFIX)
             case Quantifier():
                 return self.quantifier(node)
-            case Until(kind, left, right, first, last, past):
+            case Until(kind, left, right, first, last, past, weak):
                 window = f"[{first},{END if last is None else last}]"
-                word = _UNTIL[kind, past] + ("" if (first, last) == (0, None) else window)
+                word = ("weak " if weak else "") + _UNTIL[kind, past]
+                word += "" if (first, last) == (0, None) else window
                 return f"{self.operand(left, PREFIX)} {word} {self.operand(right, PREFIX)}", UNTIL
             case Annotated(body, k, weight):
                 pairs = [("k", k), ("weight", weight)]
@@ -159,10 +148,11 @@ class _Writer:
                 return f"{self.operand(series, ATOM)}@{number(time)}", ATOM
             case At(series, step):
                 return f"{self.operand(series, ATOM)}({_step(step)[0]})", ATOM
-            case Aggregate(kind, body, first, last, region):
+            case Aggregate(kind, body, first, last, region, parameters):
                 name = _region(region)
                 where = [] if name is None else [self.name(name)]
-                return self.call(kind, [self.text(body), *_window(first, last), *where])
+                inside = [self.text(body), *map(number, parameters)]
+                return self.call(kind, [*inside, *_window(first, last), *where])
             case Count(body, first, last):
                 return self.call("count", [self.text(body), *_window(first, last)])
             case Apply("+", arguments):
@@ -184,7 +174,7 @@ class _Writer:
     def apply(self, function: str, arguments: tuple[Term, ...]) -> tuple[str, int]:
         """A function of numbers. Where those could be steps, a plus sign says that they are not."""
         shown = [self.text(argument) for argument in arguments]
-        if function not in BUILT_IN:
+        if not is_built_in(function):
             if len(arguments) == 1 and isinstance(arguments[0], (Const, Step)):
                 shown = [f"+{self.operand(arguments[0], ATOM)}"]
             return self.call(self.name(function), shown)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Protocol
 
 from constraints.ast import formulas as f
 from constraints.ast.terms import Name, Step, Term, add
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NUMBERS = "#"  # the domain of a quantifier over plain numbers, not steps
 
@@ -150,6 +151,35 @@ class Atom(f.Formula):
     def chooses(self) -> bool:
         """Whether a category is one of the words, not none of them."""
         return self.low == 0.5
+
+    def whole_bounds(self) -> tuple[float, float]:
+        """The least and greatest whole numbers that an integer atom admits."""
+        low, high = self.low - self.slack, self.high + self.slack
+        first = low if math.isinf(low) else math.ceil(low)
+        last = high if math.isinf(high) else math.floor(high)
+        if self.open_low and math.isfinite(low):
+            first = math.floor(low) + 1
+        if self.open_high and math.isfinite(high):
+            last = math.ceil(high) - 1
+        return float(first), float(last)
+
+    def admitted(self) -> tuple[float, float, bool, bool]:
+        """The values that an atom about one column admits: low, high, and which of them are open.
+
+        The atom has a single coefficient.
+        """
+        low, high = self.low - self.slack, self.high + self.slack
+        open_low, open_high = self.open_low, self.open_high
+        if self.integer:
+            (low, high), open_low, open_high = self.whole_bounds(), False, False
+        (coefficient,) = self.coefficients
+        low, high = low / coefficient, high / coefficient
+        if coefficient < 0:
+            low, high, open_low, open_high = high, low, open_high, open_low
+        if self.integer:  # 2 x >= 3 is x >= 2
+            low = low if math.isinf(low) else math.ceil(low)
+            high = high if math.isinf(high) else math.floor(high)
+        return low, high, open_low, open_high
 
     def readable(self) -> str:
         """As a person would write it."""

@@ -1,0 +1,31 @@
+"""Which terms are whole images in a layout."""
+
+from __future__ import annotations
+
+from constraints.ast.nodes import Node
+from constraints.ast.terms import Apply, At, Name, Term
+from constraints.ast.walk import descend
+from constraints.ast.words import ARITHMETIC
+from constraints.layout.signals import Layout
+
+
+def is_image(body: Term, layout: Layout) -> bool:
+    """Whether a term is made of images, so that an aggregate of it runs over pixels."""
+    if isinstance(body, Name):
+        signal = layout.find(body.name)
+        return body.name in layout.pictures if signal is None else signal.kind == "image"
+    if isinstance(body, Apply):
+        function = layout.function(body.function)
+        if function is not None:
+            return function.returns == "image"
+        several = body.function in ARITHMETIC
+        return several and any(is_image(argument, layout) for argument in body.arguments)
+    return False
+
+
+def reads_image(body: Node, variable: str, layout: Layout) -> bool:
+    """Whether an image is read at the variable, which is then a pixel."""
+    return any(
+        isinstance(node, At) and node.step.base == variable and is_image(node.series, layout)
+        for node in descend(body)
+    )
