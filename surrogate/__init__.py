@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surrogate.data import evaluate as evaluate
+    from surrogate.data import plot as plot
+    from surrogate.data import report as report
     from surrogate.errors import ModelError as ModelError
     from surrogate.errors import SurrogateError as SurrogateError
     from surrogate.errors import TrainingError as TrainingError
@@ -32,7 +34,9 @@ _HOMES = {
     "evaluate": "data",
     "fit": "fitting",
     "load": "model",
+    "plot": "data",
     "pretrained": "model",
+    "report": "data",
 }
 __all__ = [*_HOMES]  # noqa: PLE0604
 

@@ -1,13 +1,15 @@
-"""Data of any kind: compare them with others. What depends on the kind is asked of it."""
+"""Data of any kind: compare, plot and report them. What depends on the kind is asked of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from constraints.errors import nearest
+from constraints.errors import Setting, nearest
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation.result import Evaluation
+from surrogate.io.model_folder import write_bytes
 from surrogate.kinds import Kind, kind_of, kinds
 
 
@@ -23,6 +25,44 @@ def evaluate(data: Any, against: Any, *, seed: int = 0, **options: Any) -> Evalu
     kind = common_kind(data, against)
     check_options(kind, options, kind.compare_options, "compare_options")
     return kind.compare(data, against, seed, **options)
+
+
+def plot(
+    data: Any, against: Any = None, observed: Any = None, ax: Any = None, **options: Any
+) -> Any:
+    """Plot samples: a fan chart of trajectories, histograms of columns, a contact sheet of images.
+
+    against: a second dataset of the same kind. observed: points over a fan chart, a DataFrame or
+    Dataset with a `time`. ax: Axes to plot on. Options are the kind's: `variables`, `trajectories`,
+    `constraints` (trajectories), `columns` (rows), `captions` (images), and `title`.
+    Returns matplotlib Axes, or an array of them if there are several panels.
+    """
+    kind = kind_of(data) if against is None else common_kind(data, against)
+    check_options(kind, options, kind.plot_options, "plot_options")
+    return kind.plot(data, against, observed, ax, **options)
+
+
+def report(
+    data: Any,
+    path: str | Path,
+    against: Any = None,
+    *,
+    title: str | None = None,
+    force: bool = False,
+    **options: Any,
+) -> Path:
+    """Write one self-contained HTML page about samples, compared with a reference if one is given.
+
+    Options are those of `evaluate`. An existing file is kept unless `force` is true.
+    """
+    target = Path(path)
+    if target.exists() and not force:
+        raise ModelError(f"{str(path)!r} exists", value=target, remedy=Setting("force", True))
+    kind = kind_of(data) if against is None else common_kind(data, against)
+    check_options(kind, options, kind.compare_options, "compare_options")
+    page = kind.report(data, against, title, **options)
+    write_bytes(target, page.encode("utf-8", "replace"))
+    return target
 
 
 def common_kind(data: Any, against: Any) -> Kind:

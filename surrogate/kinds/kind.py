@@ -21,6 +21,7 @@ from surrogate import diffusion
 from surrogate.errors import ModelError
 from surrogate.kinds.label_names import LABEL_MEANINGS
 from surrogate.reports import card as cards
+from surrogate.reports.simple import simple_page
 
 if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do not need
     from torch import Tensor, nn
@@ -148,6 +149,18 @@ class Kind(ABC):
         """Samples against reference data of this kind; only options of `compare_options`."""
 
     # --- plotting and reporting -------------------------------------------------------------------
+
+    plot_options: ClassVar[tuple[str, ...]] = ()  # names of the options of `plot`
+
+    @abstractmethod
+    def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
+        """Samples on new Axes, or on `ax`: Axes, or an array of them if there are several."""
+
+    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
+        """One HTML page about samples, whole in itself; options are those of `compare`."""
+        evaluation = None if against is None else self.compare(data, against, 0, **options)
+        axes = np.ravel(np.asarray(self.plot(data, against, None, None), dtype=object))
+        return simple_page(title or self.name.capitalize(), axes[0].figure, evaluation)
 
     subject: ClassVar[str]  # what a model is a surrogate of: "trajectories", "a table"
 

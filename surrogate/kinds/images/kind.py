@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from surrogate import diffusion, networks
+from surrogate import diffusion, networks, reports
 from surrogate.errors import ModelError
 from surrogate.kinds import images
 from surrogate.kinds.images.values import from_array, is_images
@@ -107,6 +107,24 @@ class Images(Kind):
         return found
 
     # --- plotting and reporting -------------------------------------------------------------------
+
+    plot_options = ("captions", "title")
+
+    def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
+        """A contact sheet; `captions`: a line below each."""
+        if observed is not None:
+            raise ModelError(
+                f"observed is for trajectories, and these are {self.name}", remedy="leave it out"
+            )
+        if against is not None:
+            raise ModelError(
+                "against is not for images", remedy="plot each dataset by itself, or evaluate both"
+            )
+        return images.plot.plot(data, ax=ax, **options)
+
+    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
+        page: str = reports.page.report(data, against, title, **options)
+        return page
 
     subject = "images"
 

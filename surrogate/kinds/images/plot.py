@@ -81,6 +81,23 @@ def contact_sheet(
     return sheet
 
 
+def plot(
+    data: Any, ax: Any = None, *, captions: Sequence[str] | None = None, title: str | None = None
+) -> Any:
+    """A contact sheet on new Axes, or on `ax`."""
+    sheet = contact_sheet(data, captions=captions, title=title)
+    if ax is None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(sheet.width / 100, sheet.height / 100), layout="constrained")
+        FigureCanvasAgg(figure)
+        ax = figure.subplots()
+    ax.imshow(np.asarray(sheet), interpolation="nearest")
+    ax.set_axis_off()
+    return ax
+
+
 def before_after(
     columns: Mapping[str, Any], rows: Sequence[str] = (), scale: int | None = None
 ) -> Image:

@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from constraints.errors import DataError
-from surrogate import networks
+from surrogate import networks, reports
 from surrogate.errors import ModelError
 from surrogate.kinds import tables
 from surrogate.kinds.images.values import is_images
@@ -130,6 +130,20 @@ class Tables(Kind):
         return found
 
     # --- plotting and reporting -------------------------------------------------------------------
+
+    plot_options = ("columns", "title")
+
+    def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
+        """`columns`: which."""
+        if observed is not None:
+            raise ModelError(
+                f"observed is for trajectories, and these are {self.name}", remedy="leave it out"
+            )
+        return tables.plot.plot(data, against, ax=ax, **options)
+
+    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
+        page: str = reports.page.report(data, against, title, **options)
+        return page
 
     subject = "a table"
 

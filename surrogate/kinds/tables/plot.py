@@ -10,12 +10,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from constraints.errors import Setting
+from surrogate.errors import ModelError
 from surrogate.evaluation.weights import Array
-from surrogate.kinds.tables.align import Column
+from surrogate.kinds.signals import Data
+from surrogate.kinds.tables.align import Column, Rows, shared
 from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
 
 if TYPE_CHECKING:
@@ -157,6 +160,40 @@ def small_multiples(
     if title:
         figure.suptitle(textwrap.fill(title, 30 * across), fontsize=10, parse_math=False)
     return figure
+
+
+def plot(
+    data: Data,
+    against: Data | None = None,
+    ax: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    title: str | None = None,
+) -> Any:
+    """A panel for each column on new Axes, or on `ax`: an Axes for each column."""
+    tables = [Rows(data, "the data", least=1)]
+    tables += [] if against is None else [Rows(against, "the other data", least=1)]
+    shown, _ = shared(*tables)
+    have = {each.name: each for each in shown}
+    for name in columns or ():
+        if name not in have:
+            raise ModelError(f"unknown column {name!r}", value=name, allowed=list(have))
+    chosen = shown if columns is None else [have[name] for name in columns]
+    weights = [table.weights for table in tables]
+    if ax is None:
+        axes = list(small_multiples(chosen, weights, title=title).axes)
+    else:
+        axes = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(axes) != len(chosen):
+            raise ModelError(
+                f"{len(chosen)} columns need as many Axes, not {len(axes)}",
+                value=len(axes),
+                remedy=("choose with ", Setting("columns")),
+            )
+        for k, (axis, column) in enumerate(zip(axes, chosen, strict=True)):
+            _panel(axis, bars(column, weights), COLOURS[k % len(COLOURS)])
+            axis.set_title(short(column.name, 30), loc="left", fontsize=8.5, parse_math=False)
+    return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 
 def _panel(axis: Axes, found: Bars, colour: str) -> None:

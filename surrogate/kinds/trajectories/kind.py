@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from surrogate import diffusion, networks
+from surrogate import diffusion, networks, reports
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
 from surrogate.kinds import trajectories
@@ -84,6 +84,16 @@ class Trajectories(Kind):
         return found
 
     # --- plotting and reporting -------------------------------------------------------------------
+
+    plot_options = ("variables", "trajectories", "constraints", "title")
+
+    def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
+        """`variables`: which; `trajectories`: how many single ones; `constraints`: drawn or not."""
+        return trajectories.plot.plot(data, against, observed, ax, **options)
+
+    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
+        page: str = reports.page.report(data, against, title, **options)
+        return page
 
     subject = "trajectories"
 

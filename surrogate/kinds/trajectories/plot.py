@@ -7,11 +7,14 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
+from constraints.errors import Setting
+from surrogate.errors import ModelError
 from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 COLOURS = ("#2d6a9f", "#c8553d", "#4b8f5c", "#8a5a9e", "#b8862b", "#4a4a4a")
 AGAINST = "#3a3a3a"
 REQUIRED = "#1b1b1b"
+OBSERVED = "#111111"
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
 MOST = 20_000  # trajectories looked at: quantiles of a picture need no more
 
@@ -87,9 +91,29 @@ def fan_chart(
     figure = Figure(figsize=(4.6 * columns, 3.4 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    _panels(list(axes), data, shown, against, trajectories, required, colour)
+    for axis in axes[len(shown) :]:
+        axis.remove()
+    if title is None:
+        title = f"{data.sizes['sample']:,} trajectories: median, 50 % and 90 % bands"
+        title += "" if against is None else "; dashed: median and 90 % of the other data"
+        title += "; marked and shaded: what was required" if required else ""
+    figure.suptitle(textwrap.fill(title, 50 * columns))
+    return figure
+
+
+def _panels(
+    axes: Sequence[Axes],
+    data: xr.Dataset,
+    names: Sequence[str],
+    against: xr.Dataset | None,
+    trajectories: int,
+    required: Sequence[Mark],
+    colour: str | None = None,
+) -> None:
     few = thinned(data)
     other = None if against is None else thinned(against)
-    for axis, name, own in zip(axes, shown, COLOURS * len(shown), strict=False):
+    for axis, name, own in zip(axes, names, COLOURS * len(names), strict=False):
         _fan(axis, few, name, colour or own, trajectories)
         if other is not None and name in series(other):
             _outline(axis, other, name)
@@ -101,14 +125,77 @@ def fan_chart(
         axis.set_xlabel(_time_label(data), parse_math=False)
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01)
-    for axis in axes[len(shown) :]:
-        axis.remove()
-    if title is None:
-        title = f"{data.sizes['sample']:,} trajectories: median, 50 % and 90 % bands"
-        title += "" if against is None else "; dashed: median and 90 % of the other data"
-        title += "; marked and shaded: what was required" if required else ""
-    figure.suptitle(textwrap.fill(title, 50 * columns))
-    return figure
+
+
+def plot(
+    data: xr.Dataset,
+    against: xr.Dataset | None = None,
+    observed: xr.Dataset | pd.DataFrame | None = None,
+    ax: Any = None,
+    *,
+    variables: Sequence[str] | None = None,
+    trajectories: int = 40,
+    constraints: bool = True,
+    title: str | None = None,
+) -> Any:
+    """A fan chart on new Axes, or on `ax`: an Axes for each variable.
+
+    `observed`: points over the fan, with the names of variables and a `time` of their own.
+    `constraints`: whether the scenario that the data are labelled with is drawn.
+    """
+    names = _chosen(data, variables)
+    required = _required(data) if constraints else ()
+    if ax is None:
+        figure = fan_chart(
+            data, names, against=against, trajectories=trajectories, title=title, marks=required
+        )
+        axes = list(figure.axes)
+    else:
+        axes = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(axes) != len(names):
+            raise ModelError(
+                f"{len(names)} variables need as many Axes, not {len(axes)}",
+                value=len(axes),
+                allowed=names,
+                remedy=("choose with ", Setting("variables")),
+            )
+        _panels(axes, data, names, against, trajectories, required)
+    if observed is not None:
+        _observe(axes, names, observed)
+    return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
+
+
+def _chosen(data: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
+    have = series(data)
+    names = have if variables is None else list(variables)
+    for name in names:
+        if name not in have:
+            raise ModelError(f"unknown variable {name!r}", value=name, allowed=have)
+    if not names:
+        raise ModelError("the data have no variables over (sample, time) that are numbers")
+    return names
+
+
+def _observe(
+    axes: Sequence[Axes], names: Sequence[str], observed: xr.Dataset | pd.DataFrame
+) -> None:
+    """Points of the variables that were observed."""
+    frame = observed
+    if isinstance(observed, xr.Dataset):
+        frame = observed.to_dataframe().reset_index()
+    shared = [name for name in names if name in frame]
+    if "time" not in frame or not shared:
+        raise ModelError(
+            "observed data need a time and one of the variables",
+            value=[str(name) for name in frame],
+            allowed=["time", *names],
+        )
+    for axis, name in zip(axes, names, strict=True):
+        if name in shared:
+            axis.plot(
+                np.asarray(frame["time"]), np.asarray(frame[name], np.float64), marker="o",
+                markersize=5, linestyle="none", color=OBSERVED, markeredgecolor="white", zorder=7,
+            )  # fmt: skip
 
 
 def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int) -> None:
