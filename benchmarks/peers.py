@@ -121,7 +121,7 @@ def libroadrunner(network: ReactionNetwork, initial: np.ndarray) -> Draw:
         for i in range(n):
             runner.reset()
             runner.model.setFloatingSpeciesAmounts(states[i])
-            last[i] = runner.simulate(0, network.until, network.steps, names)[-1]
+            last[i] = runner.simulate(0, network.until, network.points, names)[-1]
         return last
 
     return draw

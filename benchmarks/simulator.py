@@ -66,7 +66,7 @@ def ring(reactions: int = 300) -> ReactionNetwork:
         hops.append(Reaction(f"back{i}", f"X{after} -> X{i}", "k/2"))
     species = {f"X{i}": 20 + 20 * (i % 2) for i in range(size)}
     return ReactionNetwork(
-        f"ring{reactions}", species, {"k": 1.0}, reactions=hops, until=2, steps=30
+        f"ring{reactions}", species, {"k": 1.0}, reactions=hops, until=2, points=30
     )
 
 
@@ -120,7 +120,7 @@ def measure(case: Case, seconds: float, folder: Path, say: Callable[[str], None]
     first_call, few = timed(partial(simulate, network, 200, threads=1))
     c = TextbookC.build(network, folder)
     trial = c.run(states(few, network, 0))
-    most = MOST_BYTES // (8 * network.steps * len(network.species))
+    most = MOST_BYTES // (8 * network.points * len(network.species))
     n = int(np.clip(trial.speed * seconds, 200, most))
     others: dict[str, float | str] = {}
     ours, textbook = 0.0, 0.0

@@ -215,7 +215,7 @@ def program(network: ReactionNetwork) -> str:
     return _PROGRAM.substitute(
         reactions=len(network.reactions),
         species=len(network.species),
-        steps=network.steps,
+        steps=network.points,
         change=", ".join(rows),
         times=", ".join(map(repr, network.times.tolist())),
         rates="\n".join(_rates(network)),

@@ -118,5 +118,5 @@ def grid(network: ReactionNetwork, points: int | None, until: float | None) -> n
     if points is None and until is None:
         return None
     return even_times(
-        network.until if until is None else until, network.steps if points is None else points
+        network.until if until is None else until, network.points if points is None else points
     )

@@ -79,7 +79,7 @@ def command(
     with console.bar(say, network.name, samples) as advance:
         made = write(engine, out, samples, threads=threads, force=force, progress=advance)
     speed = made.samples / made.simulating
-    shape = f"{made.samples:,} trajectories × {made.steps} times of {', '.join(made.variables)}"
+    shape = f"{made.samples:,} trajectories × {made.points} times of {', '.join(made.variables)}"
     size = console.size(made.bytes)
     say.print(f"[bold]{escape(str(made.path))}[/bold]  {shape}  ({size}, seed {seed})")
     say.print(f"simulated in {made.simulating:.2f} s ({speed:,.0f} trajectories/s)")
@@ -90,7 +90,7 @@ def command(
             "path": str(made.path),
             "model": network.name,
             "samples": made.samples,
-            "steps": made.steps,
+            "steps": made.points,
             "variables": list(made.variables),
             "bytes": made.bytes,
             "seconds": made.seconds,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 Edge = Literal["python", "command"]  # who reads a message
 LISTED = 40  # names in a message, at most
@@ -91,6 +91,12 @@ class SurrogateError(Exception):
     def __str__(self) -> str:
         return self.render()
 
+    def at(self, place: str) -> Self:
+        """The same error with the place in front of its problem: a file, a formula, an option."""
+        return type(self)(
+            f"{place}: {self.problem}", value=self.value, allowed=self.allowed, remedy=self.remedy
+        )
+
 
 class ConstraintError(SurrogateError, ValueError):
     """Base of the errors of `constraints`."""
@@ -115,10 +121,15 @@ class DataError(FormulaError):
 def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> FormulaError:
     """Error for a name that is not there, with the nearest one that is."""
     names = list(known)
-    near = nearest(name, names)
+    return FormulaError(f"{misspelt(kind, name, names)} (have: {listed(names)}){remedy}")
+
+
+def misspelt(kind: str, name: str, known: Iterable[str]) -> str:
+    """That a name is not there, and the nearest one that is."""
+    near = nearest(name, known)
     spelled = repr(near) if near is not None and near.isidentifier() else f'"{near}"'
     hint = "" if near is None else f"; did you mean {spelled}?"
-    return FormulaError(f"unknown {kind} {name!r}{hint} (have: {listed(names)}){remedy}")
+    return f"unknown {kind} {name!r}{hint}"
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.5) -> str | None:

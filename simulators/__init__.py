@@ -1,4 +1,9 @@
-"""Stochastic simulators: reaction networks in, labelled trajectories out."""
+"""Stochastic simulators: reaction networks in, labelled trajectories out.
+
+    data = simulate(models.sir(), samples=1_000, seed=0, parameters={"beta": (0.5, 3.0)})
+
+Names are loaded on first use: numba and xarray take a second that `surrogate --help` need not pay.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,6 +13,7 @@ if TYPE_CHECKING:
     from simulators.ensemble import simulate as simulate
     from simulators.errors import InputError as InputError
     from simulators.errors import SimulationError as SimulationError
+    from simulators.errors import SimulatorError as SimulatorError
     from simulators.errors import UnreachableError as UnreachableError
     from simulators.exact.conditions import Conditions as Conditions
     from simulators.exact.master_equation import MasterEquation as MasterEquation
@@ -18,16 +24,16 @@ if TYPE_CHECKING:
     from simulators.sbml import read_sbml as read_sbml
     from simulators.storage import simulate_to as simulate_to
 
-# loaded when first asked for: numba and xarray take a second that `surrogate --help` need not pay
 _HOMES = {
     "Conditions": "exact.conditions",
     "Event": "reactions",
-    "UnreachableError": "errors",
     "InputError": "errors",
     "MasterEquation": "exact.master_equation",
     "Reaction": "reactions",
     "ReactionNetwork": "network",
     "SimulationError": "errors",
+    "SimulatorError": "errors",
+    "UnreachableError": "errors",
     "read_sbml": "sbml",
     "reject": "exact.rejection",
     "simulate": "ensemble",

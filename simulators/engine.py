@@ -1,4 +1,4 @@
-"""Choosing and running a kernel, and saying in words what went wrong in it."""
+"""Choosing and running a kernel; what its error codes mean in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulators import rates
-from simulators.errors import SimulationError
+from simulators.errors import Remedy, Setting, SimulationError
 from simulators.kernels import Job, choose, facts, methods
 from simulators.kernels.codegen import codes
 from simulators.kernels.codegen.build import compile_kernel, forget
@@ -123,16 +123,29 @@ class Engine:
         place = f"at time {where[0]:.6g} in trajectory {trajectory}, where {shown}"
         if code == codes.BAD_RATE:
             return self._bad_rate(trajectory, where[0], state, place)
-        reasons = {
-            codes.TOO_LARGE: f"a count grew past 2^53, the largest exact whole number, {place}: "
-            "shorten the time grid or check the rates",
-            codes.TOO_MANY_EVENTS: f"more than max_events={self.max_events:,} events {place}: "
-            "shorten the time grid, use method 'tau', or raise the budget",
-            codes.EVENT_LOOP: f"events keep triggering each other {place}",
-            codes.BAD_ASSIGNMENT: f"an event assigns a species what is not a count {place}",
-            codes.STEP_TOO_SMALL: f"the ODE is stiff or explodes: no way on {place}",
+        if code == codes.TOO_MANY_EVENTS:
+            return self._over_budget(place)
+        shorter: Remedy = ("shorten the time grid (", Setting("until"), ") or check the rates")
+        reasons: dict[int, tuple[str, Remedy]] = {
+            codes.TOO_LARGE: ("a count grew past 2^53, the largest exact whole number,", shorter),
+            codes.EVENT_LOOP: ("events keep triggering each other", ()),
+            codes.BAD_ASSIGNMENT: ("an event assigns a species a value that is not a count", ()),
+            codes.STEP_TOO_SMALL: ("the ODE is stiff or explodes: its step vanishes", shorter),
         }
-        return SimulationError(reasons[code])
+        problem, remedy = reasons[code]
+        return SimulationError(f"{problem} {place}", value=state, remedy=remedy)
+
+    def _over_budget(self, place: str) -> SimulationError:
+        leaps = [k for k, each in methods().items() if self.exact and each.discrete > each.exact]
+        return SimulationError(
+            f"more than max_events={self.max_events:,} events {place}",
+            value=self.max_events,
+            remedy=(
+                "shorten the time grid (", Setting("until"), "), ",
+                *(("use ", Setting("method", leaps[0]), ", ") if leaps else ()),
+                "or raise ", Setting("max_events"),
+            ),
+        )  # fmt: skip
 
     def _bad_rate(
         self, trajectory: int, time: float, state: Mapping[str, float], place: str
@@ -144,12 +157,15 @@ class Engine:
             if not 0 <= rate < np.inf:
                 return SimulationError(
                     f"reaction {reaction.name!r} has the rate {rate:.6g} {place}; "
-                    f"rates must be finite and >= 0: check its law {law}"
+                    "rates must be finite and >= 0",
+                    value=rate,
+                    remedy=f"check its law {law}",
                 )
             short = [name for name, by in reaction.change.items() if state[name] + by < 0]
             if rate > 0 and short:
                 return SimulationError(
                     f"reaction {reaction.name!r} would make {short[0]} negative {place}; its rate "
-                    f"{law} is {rate:.6g} there and must be 0 when reactants run out"
+                    f"{law} is {rate:.6g} there and must be 0 when reactants run out",
+                    value=rate,
                 )
         return SimulationError(f"a rate became negative or not a number {place}")

@@ -1,4 +1,4 @@
-"""Ensembles: many trajectories of one network, in memory or streamed to a file."""
+"""Ensembles: many trajectories of one network, block by block, by several threads."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import xarray as xr
 
 from simulators import dataset
 from simulators.engine import Engine
-from simulators.errors import InputError
-from simulators.network import ReactionNetwork
+from simulators.errors import InputError, Setting
+from simulators.network import ReactionNetwork, even_times
 from simulators.random import check_seed
 from simulators.start import Initial, Start
 
 Progress = Callable[[int], None]
 BLOCK_BYTES = 48_000_000  # of trajectories in float64: what bounds memory when streaming
-TASK_BYTES = 3_000_000  # of these, what one thread works on at a time: it stays in the cache
-TASK_SECONDS = 0.2  # how long a piece of work should take at most, for smooth progress
-FEWEST, FIRST_PIECE = 64, 512  # trajectories in a piece of work
-MOST_THREADS = 1024
+TASK_BYTES = 3_000_000  # of these, the share of one task: it stays in the cache
+TASK_SECONDS = 0.2  # a task should take no longer, for smooth progress
+MIN_TASK_SAMPLES, FIRST_TASK_SAMPLES = 64, 512
+MAX_THREADS = 1024
 
 
 def simulate(
@@ -35,6 +35,8 @@ def simulate(
     initial: Initial = None,
     parameters: Mapping[str, Any] | None = None,
     *,
+    points: int | None = None,
+    until: float | None = None,
     method: str = "direct",
     threads: int | None = None,
     first: int = 0,
@@ -43,15 +45,18 @@ def simulate(
 ) -> xr.Dataset:
     """Trajectories of a network: integer variables (sample, time), one per species.
 
-    `times`: increasing grid; the initial state holds at its first time.
+    `times`: increasing grid; the initial state holds at its first time. Instead, `points` evenly
+    spaced times from 0 to `until`; the network's own where not given.
     `initial`: species -> count, (low, high), scipy distribution or one value per trajectory;
     "uniform"; None for the network's own. `parameters`: the same for parameters; those that vary
-    become variables. `method`: "direct" (exact), "tau" (leaps, for large populations) or "ode"
-    (mean field). `first`: index of the first trajectory, so that parts of one ensemble can be made
-    apart. Same seed, same numbers, whatever the threads.
+    become variables. `method`: "direct" (exact), "tau" (leaps, for large populations), "ode"
+    (mean field), or another of `simulators.kernels.methods()`. `first`: index of the first
+    trajectory, to simulate an ensemble in parts. The same seed gives the same numbers, whatever
+    the threads.
     """
+    grid = time_grid(network, times, points, until)
     engine = make_engine(
-        network, samples, times, seed, initial, parameters, method, max_events, first
+        network, samples, grid, seed, initial, parameters, method, max_events, first
     )
     made: dict[str, np.ndarray] = {}
     for at, block in blocks(engine, samples, threads=threads, first=first, progress=progress):
@@ -79,31 +84,66 @@ def make_engine(
     first: int = 0,
 ) -> Engine:
     """Everything `simulate` checks before it runs."""
-    if not isinstance(network, ReactionNetwork):
-        raise InputError(
-            f"simulate takes a ReactionNetwork such as models.esirs() or models.get('esirs'), "
-            f"not {network!r}"
-        )
+    check_network(network)
     check_samples(samples)
-    _check_count("first", first, 0, 2**62)
-    _check_count("max_events", max_events, 1, 2**62)
+    check_count("first", first, 0, 2**62)
+    check_count("max_events", max_events, 1, 2**62)
     seed = check_seed(seed)
     grid = check_times(network.times if times is None else times)
     start = Start(network, initial, parameters, samples=first + int(samples), seed=seed)
-    start.states(first, min(int(samples), 1000))  # bad input is told before anything is compiled
+    start.states(first, min(int(samples), 1000))  # report bad input before compiling anything
     return Engine(network, start, grid, seed, method, max_events=max_events)
 
 
+def check_network(network: ReactionNetwork) -> None:
+    """A network, not its name or the function that makes it."""
+    if not isinstance(network, ReactionNetwork):
+        raise InputError(
+            f"a network is a ReactionNetwork, not {network!r}",
+            value=network,
+            remedy="use models.esirs() or models.get('esirs')",
+        )
+
+
 def check_samples(samples: int) -> None:
-    """How many trajectories: at least one."""
-    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
-        raise InputError(f"samples must be a whole number >= 1, not {samples!r}")
+    """At least one trajectory."""
+    check_count("samples", samples, 1)
 
 
-def _check_count(name: str, value: int, least: int, most: int) -> None:
+def check_count(name: str, value: int, low: int, high: int | None = None) -> None:
+    """A whole number from `low` to `high`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        raise InputError(f"{name} must be from {least} to {most:,}, not {value!r}")
+    if not whole or value < low or (high is not None and value > high):
+        legal = f">= {low}" if high is None else f"from {low} to {high:,}"
+        raise InputError(f"{name} must be a whole number {legal}, not {value!r}", value=value)
+
+
+def time_grid(
+    network: ReactionNetwork,
+    times: Sequence[float] | np.ndarray | None = None,
+    points: int | None = None,
+    until: float | None = None,
+) -> np.ndarray:
+    """The grid (T,): `times`, or `points` times from 0 to `until`, by default the network's."""
+    check_network(network)
+    if times is None:
+        return even_times(
+            network.until if until is None else until, network.points if points is None else points
+        )
+    if points is not None or until is not None:
+        raise InputError(
+            "times states the whole grid, so points and until have no meaning beside it",
+            value=times,
+            remedy=(
+                "give either ",
+                Setting("times"),
+                " or ",
+                Setting("points"),
+                " and ",
+                Setting("until"),
+            ),
+        )
+    return check_times(times)
 
 
 def check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -111,24 +151,26 @@ def check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
     try:
         grid = np.asarray(times, np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"times must be numbers, not {times!r}") from None
+        raise InputError(f"times must be numbers, not {times!r}", value=times) from None
     if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
-        raise InputError("times must be a list of finite numbers, at least one")
+        raise InputError("times must be a list of finite numbers, at least one", value=times)
     if (np.diff(grid) <= 0).any():
         at = int(np.argmax(np.diff(grid) <= 0))
-        raise InputError(f"times must increase: {grid[at]:g} is followed by {grid[at + 1]:g}")
+        raise InputError(
+            f"times must increase: {grid[at]:g} is followed by {grid[at + 1]:g}", value=times
+        )
     return grid
 
 
 def thread_count(threads: int | None) -> int:
-    """The number asked for, or all the cores this process may use."""
+    """The number given, or all the cores this process may use."""
     if threads is None:
         return (
             len(os.sched_getaffinity(0))
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-    _check_count("threads", threads, 1, MOST_THREADS)
+    check_count("threads", threads, 1, MAX_THREADS)
     return threads
 
 
@@ -145,16 +187,16 @@ def blocks(
     row = len(engine.network.variables) * engine.times.size * 8  # bytes of one trajectory at work
     size = max(1, min(samples, BLOCK_BYTES // row))
     engine.prepare()
-    crew = _Crew(engine, workers, min(size, max(FEWEST, TASK_BYTES // row)), progress)
+    team = _Workers(engine, workers, min(size, max(MIN_TASK_SAMPLES, TASK_BYTES // row)), progress)
     for at in range(first, first + samples, size):
-        yield at, crew.fill(at, min(size, first + samples - at))
+        yield at, team.fill(at, min(size, first + samples - at))
 
 
-class _Crew:
-    """Threads that fill a block together, each taking pieces until none are left.
+class _Workers:
+    """Threads that fill a block together, each taking tasks until none are left.
 
-    A piece is small enough for the cache, so that its counts are narrowed to their types right
-    where they were made, and lasts at most about TASK_SECONDS.
+    A task is small enough for the cache, so that its counts are converted to their types while
+    still there, and lasts at most about TASK_SECONDS.
     """
 
     def __init__(
@@ -162,7 +204,7 @@ class _Crew:
     ) -> None:
         self.engine, self.workers, self.largest, self.progress = engine, workers, largest, progress
         self.types = dataset.known_types(engine)
-        self.piece = min(largest, FIRST_PIECE)
+        self.piece = min(largest, FIRST_TASK_SAMPLES)
         self.lock = threading.Lock()
 
     def fill(self, at: int, count: int) -> dict[str, np.ndarray]:
@@ -182,7 +224,7 @@ class _Crew:
         return {name: np.concatenate([part[name] for part in ordered]) for name in ordered[0]}
 
     def _work(self, at: int, queue: list[int], parts: dict[int, dict[str, np.ndarray]]) -> None:
-        """Take [begin, end) from the front of the queue, fill it, note it; until it is empty."""
+        """Take [begin, end) from the front of the queue and fill it, until the queue is empty."""
         engine = self.engine
         out = np.empty((self.largest, len(engine.network.variables), engine.times.size))
         while not engine.stop[0]:
@@ -202,6 +244,6 @@ class _Crew:
             with self.lock:
                 parts[begin] = made
                 wanted = (end - begin) * TASK_SECONDS / max(seconds, 1e-6)
-                self.piece = int(min(max(FEWEST, wanted), self.largest))
+                self.piece = int(min(max(MIN_TASK_SAMPLES, wanted), self.largest))
                 if self.progress is not None:
                     self.progress(end - begin)

@@ -1,15 +1,15 @@
-"""What can go wrong: what a person wrote (`InputError`), what a run met (`SimulationError`)."""
+"""Errors of the simulators: bad input (`InputError`) and runs that fail (`SimulationError`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
-# the one thing that all packages share: an error that a user can catch by one name
+# the only import from another package: a base class that users can catch by one name
 from constraints.errors import Action as Action
 from constraints.errors import ImpossibleError as NothingSatisfiesError
+from constraints.errors import Remedy as Remedy
 from constraints.errors import Setting as Setting
-from constraints.errors import SurrogateError
+from constraints.errors import SurrogateError, misspelt
 
 
 class SimulatorError(SurrogateError):
@@ -35,9 +35,5 @@ class SimulationError(SimulatorError, RuntimeError):
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Error for a name that is not there, with the nearest one that is."""
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.5) or [
-        candidate for candidate in names if candidate.lower() == name.lower()
-    ]
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    have = ", ".join(names) if names else "none"
-    return InputError(f"unknown {kind} {name!r}{hint} (have: {have})")
+    problem = misspelt(kind, name, names)
+    return InputError(problem if names else f"{problem}; there are none", value=name, allowed=names)

@@ -26,23 +26,24 @@ from typing import Any
 
 import numpy as np
 
-from simulators import rates
+from simulators import display, rates
 from simulators.conservation import ConservationLaw, conservation_laws
 from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Number
 from simulators.reactions import Event, Reaction, as_expression, mass_action
 
-MOST_STEPS = 10_000_000
+MAX_POINTS = 10_000_000  # of the time grid
+STARTS = ("fixed", "uniform")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReactionNetwork:
     """Species with their initial counts (numbers or expressions of parameters), and what they do.
 
     `population` names the parameter that is the head count of a conserved total: changing it
     changes the initial state with it. `start="uniform"` draws the start uniformly over all states
-    with that total. `until`, `steps` are the default time grid.
+    with that total. The default time grid has `points` times from 0 to `until`.
     """
 
     name: str
@@ -54,7 +55,7 @@ class ReactionNetwork:
     population: str | None = None
     start: str = "fixed"
     until: float = 10.0
-    steps: int = 30
+    points: int = 30
     time_unit: str = "1"
     title: str = ""
     reference: str = ""
@@ -122,8 +123,8 @@ class ReactionNetwork:
 
     @property
     def times(self) -> np.ndarray:
-        """The default time grid, shape (steps,)."""
-        return even_times(self.until, self.steps)
+        """The default time grid, shape (points,)."""
+        return even_times(self.until, self.points)
 
     def initial_counts(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Initial value of each species for these parameter values (scalars or arrays)."""
@@ -169,13 +170,14 @@ class ReactionNetwork:
             "population": self.population,
             "start": self.start,
             "until": self.until,
-            "steps": self.steps,
+            "points": self.points,
             "time_unit": self.time_unit,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ReactionNetwork:
-        """Network from `to_dict`."""
+        """Network from `to_dict`; files written before `points` was named so call it `steps`."""
+        data = {"points" if key == "steps" else key: value for key, value in data.items()}
         try:
             reactions = [Reaction(**reaction) for reaction in data["reactions"]]
             events = [Event(**event) for event in data["events"]]
@@ -193,21 +195,13 @@ class ReactionNetwork:
         return hash((self.name, tuple(self.species), self.propensities))
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {self.title}" if self.title else self.name]
-        lines.append("  species     " + ", ".join(f"{k} = {v}" for k, v in self.species.items()))
-        if self.parameters:
-            pairs = (f"{name} = {value:g}" for name, value in self.parameters.items())
-            lines.append("  parameters  " + ", ".join(pairs))
-        arrows = [reaction.equation for reaction in self.reactions]
-        wide = max((len(arrow) for arrow in arrows), default=0)
-        for reaction, law in zip(self.reactions, self.propensities, strict=True):
-            lines.append(f"  {reaction.name:<20} {reaction.equation:<{wide}}   at {law}")
-        lines += [f"  {name} := {rule}" for name, rule in self.rules.items()]
-        for event in self.events:
-            deeds = ", ".join(f"{k} := {v}" for k, v in event.assignments.items())
-            lines.append(f"  {event.name:<20} when {event.trigger}: {deeds}")
-        lines += [f"  conserved   {law}" for law in self.conservation_laws]
-        return "\n".join(lines)
+        return display.text(self)
+
+    def __repr__(self) -> str:
+        return display.line(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -223,16 +217,22 @@ class ReactionNetwork:
         seen: set[str] = set()
         for name in (*self.species, *self.parameters, *self.rules):
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise InputError(f"{name!r} is not a name: letters, digits and _ only")
+                raise InputError(f"{name!r} is not a name: letters, digits and _ only", value=name)
             if name in rates.RESERVED or name in ("sample", "step"):
-                raise InputError(f"the name {name!r} is reserved; call it {name}_ or the like")
+                raise InputError(
+                    f"the name {name!r} is reserved",
+                    value=name,
+                    remedy=f"call it {name}_ or the like",
+                )
             if name in seen:
                 raise InputError(f"the name {name!r} is used twice")
             seen.add(name)
         for parts in (self.reactions, self.events):
             for label, count in Counter(part.name for part in parts).items():
                 if count > 1:
-                    raise InputError(f"two of a kind are called {label!r}")
+                    raise InputError(
+                        f"two reactions or two events are named {label!r}", value=label
+                    )
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -240,7 +240,7 @@ class ReactionNetwork:
 
     def _known(self, expression: Expression, where: str) -> None:
         for name in sorted(rates.names(expression) - self._names):
-            raise InputError(f"{where}: {unknown('name', name, sorted(self._names))}")
+            raise unknown("name", name, sorted(self._names)).at(where)
 
     def _check_rules(self) -> None:
         for name, text in self.rules.items():
@@ -255,7 +255,7 @@ class ReactionNetwork:
             where = f"reaction {reaction.name!r}"
             for name in (*reaction.sides[0], *reaction.sides[1]):
                 if name not in self.species:
-                    raise unknown("species", name, self.species)
+                    raise unknown("species", name, self.species).at(where)
             law = as_expression(reaction.rate)
             self._known(law, where)
             if rates.kind(law) != "real":
@@ -275,8 +275,8 @@ class ReactionNetwork:
                 self._known(as_expression(value), where)
 
     def _check_start(self) -> None:
-        if self.start not in ("fixed", "uniform"):
-            raise InputError(f"start is 'fixed' or 'uniform', not {self.start!r}")
+        if self.start not in STARTS:
+            raise unknown("start", str(self.start), STARTS)
         if self.population is not None and self.population not in self.parameters:
             raise unknown("parameter", self.population, self.parameters)
         if (self.population or self.start == "uniform") and self.total is None:
@@ -286,20 +286,23 @@ class ReactionNetwork:
             extra = rates.names(as_expression(count)) - self.parameters.keys()
             if extra:
                 raise InputError(f"{where}: only parameters may occur, not {sorted(extra)[0]!r}")
-        _check_even(self.until, self.steps)
+        _check_even(self.until, self.points)
 
 
-def even_times(until: float, steps: int) -> np.ndarray:
-    """A grid of `steps` times from 0 to `until`, shape (steps,)."""
-    _check_even(until, steps)
-    return np.linspace(0.0, until, steps)
+def even_times(until: float, points: int) -> np.ndarray:
+    """A grid of evenly spaced times from 0 to `until`, shape (points,)."""
+    _check_even(until, points)
+    return np.linspace(0.0, until, points)
 
 
-def _check_even(until: float, steps: int) -> None:
-    if not isinstance(until, Real) or not 0 < until < float("inf"):
-        raise InputError(f"until must be a number > 0, not {until!r}")
-    if not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"grid points must be from 1 to {MOST_STEPS:,}, not {steps!r}")
+def _check_even(until: float, points: int) -> None:
+    if isinstance(until, bool) or not isinstance(until, Real) or not 0 < until < float("inf"):
+        raise InputError(f"until must be a number > 0, not {until!r}", value=until)
+    whole = isinstance(points, int | np.integer) and not isinstance(points, bool)
+    if not whole or not 1 <= points <= MAX_POINTS:
+        raise InputError(
+            f"points must be a whole number from 1 to {MAX_POINTS:,}, not {points!r}", value=points
+        )
 
 
 def _initial(name: str, count: int | str | Expression) -> Expression:
@@ -307,7 +310,9 @@ def _initial(name: str, count: int | str | Expression) -> Expression:
     if isinstance(expression, Number):
         value = expression.value
         if value < 0 or value != int(value):
-            raise InputError(f"initial count of {name!r} must be a whole number >= 0, not {count}")
+            raise InputError(
+                f"initial count of {name!r} must be a whole number >= 0, not {count}", value=count
+            )
     return expression
 
 
@@ -317,5 +322,5 @@ def _real(name: str, value: float) -> float:
     except (TypeError, ValueError):
         number = float("nan")
     if not np.isfinite(number):
-        raise InputError(f"parameter {name!r} must be a finite number, not {value!r}")
+        raise InputError(f"parameter {name!r} must be a finite number, not {value!r}", value=value)
     return number

@@ -1,4 +1,4 @@
-"""Numbers that may differ between trajectories: fixed, ranges, distributions, given ones."""
+"""Numbers that may differ between trajectories: fixed, ranges, distributions, arrays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Range:
-    """Uniform on [low, high]; on the integers low..high when whole numbers are asked for."""
+    """Uniform on [low, high], or on the integers low..high."""
 
     low: float
     high: float
@@ -50,7 +50,8 @@ class Range:
         if whole:
             if self.low != int(self.low) or self.high != int(self.high):
                 raise InputError(
-                    f"a range of counts has whole bounds, not {self.low:g}..{self.high:g}"
+                    f"a range of counts has whole bounds, not {self.low:g}..{self.high:g}",
+                    value=(self.low, self.high),
                 )
             return self.low + np.floor(u * (self.high - self.low + 1))
         return self.low + u * (self.high - self.low)
@@ -96,7 +97,7 @@ def quantity(name: str, value: Any, samples: int) -> Quantity:
     if isinstance(value, tuple) and len(value) == 2:
         low, high = (_finite(name, bound) for bound in value)
         if low > high:
-            raise InputError(f"range of {name!r} is empty: {low:g}..{high:g}")
+            raise InputError(f"range of {name!r} is empty: {low:g}..{high:g}", value=value)
         return Range(low, high)
     array = (
         np.asarray(value)
@@ -106,13 +107,14 @@ def quantity(name: str, value: Any, samples: int) -> Quantity:
     if array is not None and array.ndim > 0 and not isinstance(value, str):
         if array.shape != (samples,):
             raise InputError(
-                f"{name!r} has {array.shape} values for {samples} trajectories: "
-                "give one number, or one per trajectory"
+                f"{name!r} has {array.shape} values for {samples} trajectories",
+                value=array.shape,
+                remedy="give one number, or one per trajectory",
             )
         try:
             return Given(np.asarray(array, dtype=np.float64))
         except (TypeError, ValueError):
-            raise InputError(f"values of {name!r} are not numbers") from None
+            raise InputError(f"values of {name!r} are not numbers", value=value) from None
     return Fixed(_finite(name, value))
 
 
@@ -127,6 +129,8 @@ def _finite(name: str, value: Any) -> float:
         number = float("nan")
     if not np.isfinite(number):
         raise InputError(
-            f"{name!r} must be a finite number, a (low, high) pair or a distribution, not {value!r}"
+            f"{name!r} must be a finite number, a (low, high) pair or a distribution, "
+            f"not {value!r}",
+            value=value,
         )
     return number

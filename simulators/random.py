@@ -1,26 +1,37 @@
 """Random numbers that belong to a trajectory, not to a thread or a chunk.
 
-Everything random about trajectory `i` of an ensemble comes from 64-bit words `word(seed, k, i)`: k
-in 0..3 seed its xoshiro256++ stream (`kernels/streams.py`), k >= 4 are its start and its
-parameters. For a fixed seed and k the word is a bijection of i (splitmix64, Steele et al. 2014), so
-streams never coincide.
+Everything random about trajectory `i` of an ensemble comes from 64-bit words `word(seed, k, i)`,
+where k says what the word is for (`Word`). For a fixed seed and k the word is a bijection of i
+(splitmix64, Steele et al. 2014), so streams never coincide. Neighbouring seeds share no words: the
+seed and k are mixed before i enters.
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
 
 import numpy as np
 
 from simulators.errors import InputError
 
 GOLDEN = 0x9E3779B97F4A7C15
-FIRST_DRAW = 4
 _MASK = (1 << 64) - 1
+
+
+class Word(IntEnum):
+    """What a word is for: the first k of each use. These numbers never change."""
+
+    STREAM = 0  # and 1, 2, 3: state of the xoshiro256++ stream (`kernels.codegen.streams`)
+    START = 4  # and on: parameters, then initial counts
+    MASTER_EQUATION = 1_000_000  # seed of draws from the master equation
 
 
 def check_seed(seed: int) -> int:
     """The seed as an integer in [0, 2^64)."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= _MASK:
-        raise InputError(f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}")
+        raise InputError(
+            f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}", value=seed
+        )
     return int(seed)
 
 
@@ -41,5 +52,5 @@ def words(seed: int, k: int, first: int, count: int) -> np.ndarray:
 
 def uniforms(seed: int, draw: int, first: int, count: int) -> np.ndarray:
     """Uniform numbers in (0, 1), one per trajectory, for draw number `draw`; shape (count,)."""
-    bits = words(seed, FIRST_DRAW + draw, first, count)
+    bits = words(seed, Word.START + draw, first, count)
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

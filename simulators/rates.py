@@ -20,9 +20,9 @@ from lark.exceptions import VisitError
 
 from simulators.errors import InputError, unknown
 
-BRACKETS = 150  # Python's parser takes 200
-DEPTH = 300  # deepest nesting accepted; far beyond any rate law, far below Python's recursion limit
-LENGTH = 20_000
+MAX_BRACKETS = 150  # nested; Python's parser takes 200
+MAX_DEPTH = 300  # of nested operators; far beyond any rate law, far below Python's recursion limit
+MAX_LENGTH = 20_000  # characters
 RESERVED = frozenset({"time", "pi", "true", "false", "and", "or", "not"})
 
 
@@ -147,14 +147,14 @@ def apply(operator: str, *arguments: Expression) -> Expression:
     if operator == "neg" and isinstance(arguments[0], Number):
         return Number(-arguments[0].value)
     depth = 1 + max((part.depth for part in arguments if isinstance(part, Apply)), default=0)
-    if depth > DEPTH:
-        raise InputError(f"expression nested deeper than {DEPTH} levels")
+    if depth > MAX_DEPTH:
+        raise InputError(f"expression nested deeper than {MAX_DEPTH} levels", value=depth)
     inner = [part.brackets if isinstance(part, Apply) else 0 for part in arguments]
     if arguments and _continues(operator, arguments[0]):
         inner[0] -= 1
     brackets = 1 + max(inner, default=0)
-    if brackets > BRACKETS:
-        raise InputError(f"expression nested deeper than {BRACKETS} brackets")
+    if brackets > MAX_BRACKETS:
+        raise InputError(f"expression nested deeper than {MAX_BRACKETS} brackets", value=brackets)
     return Apply(operator, arguments, depth, brackets)
 
 
@@ -243,15 +243,19 @@ def _parser() -> Lark:
 def parse(text: str) -> Expression:
     """Expression from text such as `beta*S*I/N`; errors point at the place."""
     if not isinstance(text, str):
-        raise InputError(f"a rate law or condition is text, got {text!r}")
-    if len(text) > LENGTH:
-        raise InputError(f"expression of {len(text)} characters; the limit is {LENGTH}")
+        raise InputError(f"a rate law or condition is text, got {text!r}", value=text)
+    if len(text) > MAX_LENGTH:
+        raise InputError(
+            f"expression of {len(text)} characters; the limit is {MAX_LENGTH}", value=len(text)
+        )
     try:
         return _parser().parse(text)  # type: ignore[return-value]
     except VisitError as problem:
+        if isinstance(problem.orig_exc, InputError):
+            raise problem.orig_exc.at(f"in {text!r}") from None
         raise InputError(f"in {text!r}: {problem.orig_exc}") from None
     except InputError as problem:
-        raise InputError(f"in {text!r}: {problem}") from None
+        raise problem.at(f"in {text!r}") from None
     except UnexpectedInput as problem:
         column = getattr(problem, "column", None)
         at = column - 1 if isinstance(column, int) and column > 0 else len(text)

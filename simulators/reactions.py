@@ -1,4 +1,4 @@
-"""What happens in a network: reactions that fire at a rate, events that wait for a condition."""
+"""Reactions, which fire at a rate, and events, which fire when a condition turns true."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _TERM = re.compile(r"(\d+)?\s*\*?\s*([^\W\d]\w*)")
 
 
 def as_expression(value: str | float | Expression) -> Expression:
-    """What a person may write for a number, as an expression."""
+    """A number, text or expression as an expression."""
     if isinstance(value, str):
         return rates.parse(value)
     if isinstance(value, Real) and not isinstance(value, bool):
         if not math.isfinite(value):
-            raise InputError(f"{value} is not a number that a network can contain")
+            raise InputError(f"{value} is not finite, as numbers of a network must be", value=value)
         return Number(float(value))
     if isinstance(value, rates.Number | rates.Name | rates.Apply):
         return value
-    raise InputError(f"expected a number or an expression, got {value!r}")
+    raise InputError(f"expected a number or an expression, got {value!r}", value=value)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ def _sides(equation: str) -> tuple[dict[str, int], dict[str, int]]:
     """`S + I -> 2 I` as two mappings species -> count; `0` or nothing is the empty side."""
     if not isinstance(equation, str) or equation.count("->") != 1 or "<->" in equation:
         raise InputError(
-            f"reaction equation {equation!r} needs exactly one '->' "
-            "(write a reversible reaction as two)"
+            f"reaction equation {equation!r} needs exactly one '->'",
+            value=equation,
+            remedy="write a reversible reaction as two",
         )
     sides = []
     for side in equation.split("->"):
@@ -102,7 +103,9 @@ def _sides(equation: str) -> tuple[dict[str, int], dict[str, int]]:
         for part in [] if side.strip() in ("", "0") else side.split("+"):
             term = _TERM.fullmatch(part.strip())
             if term is None:
-                raise InputError(f"cannot read {part.strip()!r} in equation {equation!r}")
+                raise InputError(
+                    f"cannot read {part.strip()!r} in equation {equation!r}", value=equation
+                )
             counts[term[2]] = counts.get(term[2], 0) + int(term[1] or 1)
         sides.append(counts)
     return sides[0], sides[1]

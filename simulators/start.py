@@ -1,7 +1,7 @@
-"""Where trajectories start: parameter values and initial states, for any slice of an ensemble.
+"""Parameter values and initial states of trajectories, for any slice of an ensemble.
 
-Species a person names are set as said. The rest follow the network: its own counts, or, where a
-total is conserved, what is left of it (`start="uniform"`: spread uniformly over all ways to do so).
+Species that the user gives have these values. The others have the network's own counts or, where a
+total is conserved, share the remainder (`start="uniform"`: uniformly over all ways to do so).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from simulators.errors import InputError, unknown
-from simulators.network import ReactionNetwork
+from simulators.errors import InputError, Setting, unknown
+from simulators.network import STARTS, ReactionNetwork
 from simulators.quantities import Fixed, Quantity, quantity
 from simulators.random import uniforms
 
 Initial = Mapping[str, Any] | str | None
-MOST_STATES = 5_000_000
-MOST_COUNT = 2.0**53  # beyond, float64 does not hold every whole number
+MAX_START_STATES = 5_000_000
+MAX_COUNT = 2.0**53  # beyond, float64 does not hold every whole number
 
 
 class Start:
@@ -55,12 +55,18 @@ class Start:
         network = self.network
         if initial is None or isinstance(initial, str):
             choice = network.start if initial is None else initial
-            if choice not in ("uniform", "fixed"):
-                raise InputError(f"initial is 'uniform', 'fixed' or species=count, not {initial!r}")
+            if choice not in STARTS:
+                raise InputError(
+                    f"initial is {' or '.join(map(repr, STARTS))} or a mapping species -> count, "
+                    f"not {initial!r}",
+                    value=initial,
+                )
             if choice == "uniform" and network.total is None:
                 raise InputError(
                     f"{network.name!r} conserves no total of its species, so a uniform start "
-                    "has no meaning: give counts or ranges"
+                    "has no meaning",
+                    value=initial,
+                    remedy=("give counts or ranges: ", Setting("initial")),
                 )
             return {}, choice == "uniform"
         for name in _mapping("initial", initial):
@@ -128,7 +134,7 @@ class Start:
     def support(self) -> tuple[np.ndarray, np.ndarray]:
         """All initial states and their probabilities, shapes (K, V) and (K,): for exact solvers."""
         if self.varying or any(value.varies for value in self._species.values()):
-            raise InputError("an exact answer needs fixed parameters and fixed or uniform starts")
+            raise InputError("an exact answer needs fixed parameters and a fixed or uniform start")
         one = self.states(0, 1)
         if not (self._rest and self.uniform):
             return one, np.ones(1)
@@ -136,8 +142,10 @@ class Start:
         left = int(one[0, places].sum())
         bars = len(self._rest) - 1
         ways = comb(left + bars, bars)
-        if ways > MOST_STATES:
-            raise InputError(f"a uniform start over {ways:,} states is too many to enumerate")
+        if ways > MAX_START_STATES:
+            raise InputError(
+                f"a uniform start over {ways:,} states is too many to enumerate", value=ways
+            )
         cuts = np.array(list(combinations(range(left + bars), bars)), dtype=np.int64)
         states = np.repeat(one, ways, axis=0)
         states[:, places] = _gaps(cuts.reshape(ways, bars).T, np.full(ways, left + bars)).T
@@ -186,8 +194,9 @@ class Start:
         remainder = left - sum(others, np.zeros(count))
         if (remainder < 0).any():
             raise InputError(
-                f"initial counts exceed the population: nothing is left for {self._rest[0]!r}; "
-                f"name more of {', '.join(self._rest)}"
+                f"initial counts exceed the population: nothing is left for {self._rest[0]!r}",
+                value=self._rest[0],
+                remedy=f"give more of {', '.join(self._rest)}",
             )
         return [remainder, *others]
 
@@ -208,20 +217,22 @@ class Start:
 
 def _mapping(what: str, given: Any) -> Any:
     if not isinstance(given, Mapping):
-        raise InputError(f"{what} is a mapping name -> value, not {given!r}")
+        raise InputError(f"{what} is a mapping name -> value, not {given!r}", value=given)
     return given
 
 
 def _check(name: str, values: np.ndarray, first: int, *, whole: bool) -> None:
     bad = ~np.isfinite(values)
     if whole:
-        bad |= (values < 0) | (values != np.floor(values)) | (values > MOST_COUNT)
+        bad |= (values < 0) | (values != np.floor(values)) | (values > MAX_COUNT)
     if bad.any():
         at = int(np.argmax(bad))
         where = f" (trajectory {first + at})" if values.size > 1 else ""
         noun = "initial count of " if whole else "parameter "
         want = "a whole number >= 0 (and <= 2^53)" if whole else "finite"
-        raise InputError(f"{noun}{name!r} must be {want}, not {values[at]:g}{where}")
+        raise InputError(
+            f"{noun}{name!r} must be {want}, not {values[at]:g}{where}", value=values[at]
+        )
 
 
 def _gaps(bars: np.ndarray, slots: np.ndarray) -> np.ndarray:

@@ -53,8 +53,9 @@ class _Computed:
         answer = np.asarray(self.function({**values, **rules}))
         if answer.dtype != np.bool_:
             raise InputError(
-                f"the predicate {self} must return booleans, one per state; it returned "
-                f"{answer.dtype} (compare with <, <=, ==, ...)"
+                f"the predicate {self} must return booleans, one per state, not {answer.dtype}",
+                value=answer.dtype,
+                remedy="compare with <, <=, ==, ...",
             )
         return answer
 
@@ -86,7 +87,8 @@ class Conditions:
         if where is not None and not isinstance(where, Mapping):
             raise InputError(
                 f'conditions are a mapping such as {{25: "S = 30", "all": "I <= 20"}}, '
-                f"not {where!r}"
+                f"not {where!r}",
+                value=where,
             )
         for step, predicate in (where or {}).items():
             tests = self._read(predicate, step)
@@ -160,7 +162,8 @@ class Conditions:
         if len(shape) != 2 or shape[1] != len(self.times):
             raise InputError(
                 f"trajectories of shape {shape} do not fit a grid of {len(self.times)} times: "
-                "want (sample, time)"
+                "want (sample, time)",
+                value=shape,
             )
         named = {*self.network.variables, *self.network.parameters} & columns.keys()
         verdict = np.ones(shape[0], dtype=bool)
@@ -193,9 +196,11 @@ class Conditions:
     def _step(self, step: Any) -> int:
         last = len(self.times) - 1
         if isinstance(step, bool) or not isinstance(step, int | np.integer):
-            raise InputError(f'a condition is for a grid step 0..{last} or "all", not {step!r}')
+            raise InputError(
+                f'a condition is for a grid step 0..{last} or "all", not {step!r}', value=step
+            )
         if not 0 <= step <= last:
-            raise InputError(f"step {step} is not on the grid: steps are 0..{last}, last {last}")
+            raise InputError(f"step {step} is not on the grid: steps are 0..{last}", value=step)
         return int(step)
 
     def _read(self, predicate: Predicate, step: Any) -> list[_Test]:
@@ -208,7 +213,8 @@ class Conditions:
             return [test for part in predicate for test in self._read(part, step)]
         raise InputError(
             f'the condition for step {step!r} is text such as "S = 30", a function or a list '
-            f"of these, not {predicate!r}"
+            f"of these, not {predicate!r}",
+            value=predicate,
         )
 
     def _parse(self, text: str, step: Any) -> _Written:
@@ -217,11 +223,12 @@ class Conditions:
         known = (*network.variables, *network.parameters, *network.rules)
         for name in sorted(rates.names(condition)):
             if name != "time" and name not in known:
-                raise InputError(f"in {text!r}: {unknown('name', name, dict.fromkeys(known))}")
+                raise unknown("name", name, dict.fromkeys(known)).at(f"in {text!r}")
         if rates.kind(condition) != "bool":
             raise InputError(
-                f"{text!r} for step {step!r} is a number, not a condition: compare it with "
-                "something, such as '<= 20'"
+                f"{text!r} for step {step!r} is a number, not a condition",
+                value=text,
+                remedy="compare it with something, such as '<= 20'",
             )
         return _Written(condition, rates.substitute(condition, network.inlined_rules))
 

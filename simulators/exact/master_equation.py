@@ -1,4 +1,4 @@
-"""Exact answers from the chemical master equation, conditions included.
+"""The chemical master equation: exact probabilities, marginals and draws, under conditions.
 
     dp/dt = p Q,   p_k = p_{k-1} exp(Q h_k) on the time grid.
 
@@ -25,22 +25,21 @@ from scipy.optimize import linprog
 
 from simulators import dataset, rates
 from simulators.engine import Engine
-from simulators.ensemble import check_samples, check_times
-from simulators.errors import InputError, SimulationError, UnreachableError
+from simulators.ensemble import check_samples, time_grid
+from simulators.errors import InputError, Setting, SimulationError, UnreachableError
 from simulators.exact.conditions import Conditions, Predicate
-from simulators.exact.state_space import JUMPS, StateSpace, compiled, poisson, project
+from simulators.exact.state_space import MAX_MEAN_JUMPS, StateSpace, compiled, poisson, project
 from simulators.kernels.codegen.streams import next_bits, seed_stream, unit
 from simulators.network import ReactionNetwork
-from simulators.random import check_seed, words
+from simulators.random import Word, check_seed, words
 from simulators.start import Initial, Start
 
 Where = Conditions | Mapping[Any, Predicate] | None
 
-TRIAL = (20_000, 500)  # states and layers before giving up hope that an unbounded space closes
-BLOCK = 100_000  # trajectories drawn together
-LARGE = 2e7  # numbers to hold at a time when drawing, more or less
-OWN_WORD = 1_000_000  # so that draws share nothing with simulations of the same seed
-RESOLVED = 0.01  # a conditioned answer needs a truncation error below this share of P(C)
+TRIAL_STATES, TRIAL_LAYERS = 20_000, 500  # before an unbounded space is taken not to close
+BLOCK_SAMPLES = 100_000  # trajectories drawn together
+MAX_TERMS = 2e7  # numbers held at a time when drawing, roughly
+MAX_RELATIVE_TRUNCATION = 0.01  # truncation error as a share of P(C), for conditioned answers
 
 
 class MasterEquation:
@@ -58,20 +57,24 @@ class MasterEquation:
         parameters: Mapping[str, Any] | None = None,
         times: Sequence[float] | np.ndarray | None = None,
         *,
+        points: int | None = None,
+        until: float | None = None,
         tolerance: float = 1e-9,
         max_states: int = 1_000_000,
     ) -> None:
         _check_autonomous(network)
         if not 0.0 < tolerance < 1.0:
-            raise InputError(f"tolerance must be between 0 and 1, not {tolerance!r}")
+            raise InputError(
+                f"tolerance must be between 0 and 1, not {tolerance!r}", value=tolerance
+            )
         self.network = network
-        self.times = check_times(network.times if times is None else times)
+        self.times = time_grid(network, times, points, until)
         self._origin = Start(network, initial, parameters)
         states, chances = self._origin.support()
         self.parameters: dict[str, float] = self._origin.parameters(0, 1)
         space = StateSpace(network, self.parameters, states)
         self.truncation_error = 0.0
-        most, layers = (max_states, None) if _bounded(network) else TRIAL
+        most, layers = (max_states, None) if _bounded(network) else (TRIAL_STATES, TRIAL_LAYERS)
         if not space.close(min(most, max_states), layers):
             space = StateSpace(network, self.parameters, states)
             self.truncation_error = project(
@@ -110,7 +113,9 @@ class MasterEquation:
     def joint(self, step: int, where: Where = None) -> np.ndarray:
         """P(x_step = x | where) for each of `states`, shape (n,)."""
         if not 0 <= step < len(self.times):
-            raise InputError(f"step {step} is not on the grid: steps are 0..{len(self.times) - 1}")
+            raise InputError(
+                f"step {step} is not on the grid: steps are 0..{len(self.times) - 1}", value=step
+            )
         probabilities: np.ndarray = self._smooth(self.conditions(where))[0][step]
         return probabilities
 
@@ -131,12 +136,12 @@ class MasterEquation:
         """Exact draws of trajectories given `where`: integer variables, dims (sample, time)."""
         check_samples(samples)
         conditions = self.conditions(where)
-        own = int(words(check_seed(seed), OWN_WORD, 0, 1)[0])
+        own = int(words(check_seed(seed), Word.MASTER_EQUATION, 0, 1)[0])
         log_probability = self._possible(conditions, conditions.last + 1)[1]
         ahead = self._messages(conditions)
         blocks = [
-            self._draw(ahead, own, first, min(BLOCK, samples - first))
-            for first in range(0, samples, BLOCK)
+            self._draw(ahead, own, first, min(BLOCK_SAMPLES, samples - first))
+            for first in range(0, samples, BLOCK_SAMPLES)
         ]
         engine = Engine(self.network, self._origin, self.times, seed)
         data = dataset.frame(engine, self._recorded(np.concatenate(blocks)), samples, 0)
@@ -196,14 +201,17 @@ class MasterEquation:
         except _NothingLeft as nothing:
             if not error:
                 raise UnreachableError(
-                    f"no trajectory of {self.network.name!r} meets the conditions: nothing is left "
-                    f"at step {nothing.step} (time {self.times[nothing.step]:g}); asked: {where}"
+                    f"no trajectory of {self.network.name!r} meets the conditions ({where}): "
+                    f"nothing is left at step {nothing.step} (time {self.times[nothing.step]:g})",
+                    value=str(where),
                 ) from None
             filtered, log_probability = np.empty(0), -np.inf
-        if where and error > RESOLVED * np.exp(log_probability):
+        if where and error > MAX_RELATIVE_TRUNCATION * np.exp(log_probability):
             raise SimulationError(
                 f"the conditions have probability {np.exp(log_probability):.3g}, too rare for a "
-                f"truncation error of {error:.2g}: build MasterEquation with a smaller tolerance"
+                f"truncation error of {error:.2g}",
+                value=error,
+                remedy=("build MasterEquation with a smaller ", Setting("tolerance")),
             )
         return filtered, log_probability
 
@@ -221,7 +229,9 @@ class MasterEquation:
         for step in range(1, len(self.times)):
             asked = ahead[step]
             message = np.ones(len(chain)) if asked is None else asked
-            parts, mean = chain.parts(self._gaps[step], min(JUMPS, max(5.0, LARGE / len(chain))))
+            parts, mean = chain.parts(
+                self._gaps[step], min(MAX_MEAN_JUMPS, max(5.0, MAX_TERMS / len(chain)))
+            )
             ends = [message]
             for _ in range(parts - 1):
                 ends.append(chain.backward(ends[-1], self._gaps[step] / parts))
@@ -318,13 +328,17 @@ def _check_autonomous(network: ReactionNetwork) -> None:
     if network.events:
         raise InputError(
             f"{network.name!r} has the event {network.events[0].name!r}, which the master equation "
-            "cannot follow: use rejection"
+            "cannot follow",
+            value=network.events[0].name,
+            remedy="use rejection",
         )
     for reaction, law in zip(network.reactions, network.propensities, strict=True):
         if "time" in rates.names(law):
             raise InputError(
                 f"the rate of reaction {reaction.name!r} depends on time ({law}), which the master "
-                "equation cannot follow: use rejection"
+                "equation cannot follow",
+                value=str(law),
+                remedy="use rejection",
             )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from simulators.ensemble import make_engine, simulate
-from simulators.errors import InputError, SimulationError
+from simulators.ensemble import check_count, make_engine, simulate, time_grid
+from simulators.errors import InputError, Setting, SimulationError
 from simulators.exact.conditions import Conditions, Predicate
 from simulators.network import ReactionNetwork
 from simulators.quantities import Fixed, quantity
@@ -32,6 +32,8 @@ def reject(
     initial: Initial = None,
     parameters: Mapping[str, Any] | None = None,
     *,
+    points: int | None = None,
+    until: float | None = None,
     budget: int = 10_000_000,
     method: str = "direct",
     threads: int | None = None,
@@ -42,10 +44,10 @@ def reject(
     spent, those found are returned with a warning. Attributes: `acceptance_rate`, `accepted`,
     `simulated`, and `log_probability` with its standard error.
     """
-    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
-        raise InputError(f"budget must be a whole number >= 1, not {budget!r}")
+    check_count("budget", budget, 1)
     _refuse_arrays({**(parameters or {}), **(initial if isinstance(initial, Mapping) else {})})
-    engine = make_engine(network, samples, times, seed, initial, parameters, method)
+    grid = time_grid(network, times, points, until)
+    engine = make_engine(network, samples, grid, seed, initial, parameters, method)
     conditions = _conditions(where, network, engine.times, parameters)
     chunk = max(1, CHUNK_BYTES // (8 * len(network.variables) * engine.times.size))
     kept: list[xr.Dataset] = []
@@ -66,8 +68,13 @@ def reject(
     if not found:
         raise SimulationError(
             f"none of {simulated:,} trajectories met the conditions ({conditions}): their "
-            f"probability is below {3.0 / simulated:.2g} (95 % confidence). Raise the budget, "
-            "check the conditions, or use the master equation"
+            f"probability is below {3.0 / simulated:.2g} (95 % confidence)",
+            value=simulated,
+            remedy=(
+                "raise ",
+                Setting("budget"),
+                ", check the conditions, or use the master equation",
+            ),
         )
     return _result(kept, conditions, samples, found, simulated)
 
@@ -91,7 +98,7 @@ def _result(
     }
     if found < samples:
         warnings.warn(
-            f"the budget of {simulated:,} trajectories gave {found:,} of the {samples:,} asked for "
+            f"the budget of {simulated:,} trajectories gave {found:,} of {samples:,} samples "
             f"(acceptance rate {found / simulated:.2g}); raise the budget for more",
             stacklevel=3,
         )
@@ -99,7 +106,7 @@ def _result(
 
 
 def _next_chunk(samples: int, found: int, simulated: int, most: int) -> int:
-    """How many to simulate next: what the rate so far asks for, with a margin, at most `most`."""
+    """How many to simulate next: what the acceptance rate so far requires, with a margin."""
     if not found:
         return min(most, max(samples, 1_000, simulated))
     wanted = (samples - found) * simulated / found
@@ -124,5 +131,7 @@ def _refuse_arrays(given: Mapping[str, Any]) -> None:
         if many > 1 and not (isinstance(value, tuple) and many == 2):
             raise InputError(
                 f"{name!r} has {many} values, one per trajectory, but rejection cannot know how "
-                "many it will simulate: give a number, a (low, high) pair or a distribution"
+                "many it will simulate",
+                value=many,
+                remedy="give a number, a (low, high) pair or a distribution",
             )

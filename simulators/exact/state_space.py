@@ -24,15 +24,15 @@ from scipy import sparse
 from scipy.special import gammaln, pdtrc
 
 from simulators import rates
-from simulators.errors import SimulationError
+from simulators.errors import Setting, SimulationError
 from simulators.kernels.codegen.build import compile_kernel
 from simulators.network import ReactionNetwork
-from simulators.random import words
+from simulators.random import Word, words
 
-JUMPS = 300.0  # mean jumps in one series; longer times are split so that weights do not underflow
-SMALLEST = 1e-300  # the least Poisson weight that can matter in double precision
-STRETCH = 50.0  # mean jumps between looks at what leaks
-LAYERS = 4  # of states added at a time where it does
+MAX_MEAN_JUMPS = 300.0  # in one series; longer times are split so that weights do not underflow
+MIN_POISSON_WEIGHT = 1e-300  # that can matter in double precision
+JUMPS_PER_STRETCH = 50.0  # mean jumps between checks of how much probability leaks
+LAYERS_PER_EXPANSION = 4  # layers of states added where too much leaks
 
 
 class StateSpace:
@@ -52,7 +52,7 @@ class StateSpace:
             for name, change in reaction.change.items():
                 row[names.index(name)] = change
         # a random linear key: states of any size fit, and the key of x + ν is key(x) + key(ν)
-        self._multipliers = words(0, 0, 0, len(names)) | np.uint64(1)
+        self._multipliers = words(0, Word.STREAM, 0, len(names)) | np.uint64(1)
         self.states = np.empty((0, len(names)), dtype=np.int64)
         self._sorted = np.empty(0, dtype=np.uint64)
         self._order = np.empty(0, dtype=np.int64)
@@ -202,21 +202,21 @@ class Chain:
         columns = np.concatenate([here, self.targets[row, reaction]])
         return sparse.csr_array((entries, (rows, columns)), shape=(size, size))
 
-    def parts(self, duration: float, most: float = JUMPS) -> tuple[int, float]:
+    def parts(self, duration: float, most: float = MAX_MEAN_JUMPS) -> tuple[int, float]:
         """Into how many equal parts a time is split, and the mean number of jumps in each."""
         jumps = self.rate * duration
         parts = max(1, int(np.ceil(jumps / most)))
         return parts, jumps / parts
 
     def forward(
-        self, probabilities: np.ndarray, duration: float, least: float = SMALLEST
+        self, probabilities: np.ndarray, duration: float, least: float = MIN_POISSON_WEIGHT
     ) -> np.ndarray:
         """p exp(Q h): the distribution (n,) after a time."""
         return self._exponential(self._transposed, probabilities, duration, least)
 
     def backward(self, message: np.ndarray, duration: float) -> np.ndarray:
         """exp(Q h) f: the expectation of f (n,) after a time, given the state now."""
-        return self._exponential(self.matrix, message, duration, SMALLEST)
+        return self._exponential(self.matrix, message, duration, MIN_POISSON_WEIGHT)
 
     def powers(self, message: np.ndarray, mean: float) -> tuple[np.ndarray, np.ndarray]:
         """P^k f for k = 0, 1, ..., as many as matter, and Σ_k Poisson(k; mean) P^k f.
@@ -237,7 +237,9 @@ class Chain:
         weights, none = poisson(mean, least), np.empty((0, 0))
         series = compiled(_series)
         for _ in range(parts):
-            vector, _ = series(*_csr(matrix), vector, weights, mean, least == SMALLEST, none)
+            vector, _ = series(
+                *_csr(matrix), vector, weights, mean, least == MIN_POISSON_WEIGHT, none
+            )
         return vector
 
 
@@ -251,11 +253,11 @@ def project(
     """
     space.expand(np.flatnonzero(space.open))  # where it starts is kept, however short the time
     now = np.pad(chances, (0, len(space) - len(chances)))
-    chain, elapsed, lost, layers = space.chain(), 0.0, 0.0, LAYERS
+    chain, elapsed, lost, layers = space.chain(), 0.0, 0.0, LAYERS_PER_EXPANSION
     while elapsed < duration:
-        stretch = min(duration - elapsed, STRETCH / chain.rate if chain.rate else np.inf)
+        stretch = min(duration - elapsed, JUMPS_PER_STRETCH / chain.rate if chain.rate else np.inf)
         share = 0.5 * tolerance * stretch / duration
-        least = max(1e-3 * share, SMALLEST)
+        least = max(1e-3 * share, MIN_POISSON_WEIGHT)
         after = chain.forward(now, stretch, least)
         jumps = chain.rate * stretch
         # the series is cut sooner here, and what is cut off counts as lost
@@ -266,7 +268,17 @@ def project(
                     f"{space.network.name!r} needs more than max_states={max_states:,} states: "
                     f"those give a truncation error of {lost + leak:.2g} by {elapsed + stretch:.3g}"
                     f" of {duration:g} time units, too much for a tolerance of {tolerance:.2g} at "
-                    "the end. Raise either, shorten the time grid, or use rejection"
+                    "the end",
+                    value=max_states,
+                    remedy=(
+                        "raise ",
+                        Setting("max_states"),
+                        " or ",
+                        Setting("tolerance"),
+                        ", shorten the time grid (",
+                        Setting("until"),
+                        "), or use rejection",
+                    ),
                 )
             took = np.flatnonzero(space.open & (after > 0.1 * share / space.open.sum()))
             space.expand(took, layers)
@@ -274,11 +286,11 @@ def project(
             chain, layers = space.chain(), 2 * layers
             continue
         now = np.where(space.open, 0.0, after)
-        lost, elapsed, layers = lost + float(leak), elapsed + stretch, LAYERS
+        lost, elapsed, layers = lost + float(leak), elapsed + stretch, LAYERS_PER_EXPANSION
     return lost
 
 
-def poisson(mean: float, least: float = SMALLEST) -> np.ndarray:
+def poisson(mean: float, least: float = MIN_POISSON_WEIGHT) -> np.ndarray:
     """Probabilities of 0, 1, ... jumps: up to the mean, and on until they are below `least`."""
     k = np.arange(int(mean + 60.0 * np.sqrt(mean) + 400.0))
     logs = k * np.log(mean) - mean - gammaln(k + 1.0) if mean else np.where(k, -np.inf, 0.0)

@@ -22,7 +22,7 @@ from simulators.network import ReactionNetwork
 
 LANES = 32
 MAX_REACTIONS = 24  # beyond, vector code takes too long to compile
-PATIENCE = 4096  # passes between two looks at the event budget and the stop flag
+PASSES_PER_CHECK = 4096  # passes between two looks at the event budget and the stop flag
 
 
 def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bool) -> str:
@@ -132,7 +132,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
                 {block(moves, 16)}
                 {block(checks, 16)}
                 passed |= (U(1) << U(l)) if t > f[1, l] else U(0)
-            if passes % {PATIENCE} == 0:
+            if passes % {PASSES_PER_CHECK} == 0:
                 for l in range({lanes}):
                     if who[l] >= 0 and passes - began[l] > limit:
                         report[0] = {TOO_MANY_EVENTS}

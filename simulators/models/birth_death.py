@@ -17,5 +17,5 @@ def birth_death() -> ReactionNetwork:
             Reaction("death", "X -> 0", "death"),
         ],
         until=50,
-        steps=51,
+        points=51,
     )

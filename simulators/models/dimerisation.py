@@ -17,6 +17,6 @@ def dimerisation() -> ReactionNetwork:
             Reaction("unbinding", "P2 -> 2 P", "unbind"),
         ],
         until=10,
-        steps=51,
+        points=51,
         time_unit="second",
     )

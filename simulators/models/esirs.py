@@ -27,5 +27,5 @@ def esirs() -> ReactionNetwork:
         population="N",
         start="uniform",
         until=3.2,
-        steps=30,
+        points=30,
     )

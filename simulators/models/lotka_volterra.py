@@ -19,5 +19,5 @@ def lotka_volterra() -> ReactionNetwork:
             Reaction("predator_death", "predator -> 0", "death"),
         ],
         until=15,  # later on predators may die out and prey grow without bound
-        steps=100,
+        points=100,
     )

@@ -19,5 +19,5 @@ def schloegl() -> ReactionNetwork:
             Reaction("outflow", "X -> 0", "k4"),
         ],
         until=5,
-        steps=51,
+        points=51,
     )

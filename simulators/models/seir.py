@@ -19,6 +19,6 @@ def seir() -> ReactionNetwork:
         ],
         population="N",
         until=100,
-        steps=51,
+        points=51,
         time_unit="day",
     )

@@ -18,6 +18,6 @@ def sir() -> ReactionNetwork:
         ],
         population="N",
         until=14,
-        steps=57,
+        points=57,
         time_unit="day",
     )

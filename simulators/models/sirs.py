@@ -19,6 +19,6 @@ def sirs() -> ReactionNetwork:
         ],
         population="N",
         until=200,
-        steps=81,
+        points=81,
         time_unit="day",
     )

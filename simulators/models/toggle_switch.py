@@ -19,5 +19,5 @@ def toggle_switch() -> ReactionNetwork:
             Reaction("lose_V", "V -> 0", "mu"),
         ],
         until=30,
-        steps=61,
+        points=61,
     )

@@ -20,8 +20,8 @@ from simulators.network import ReactionNetwork
 from simulators.rates import Expression, Name, Number
 from simulators.reactions import Event, Reaction
 from simulators.sbml.document import read_document
-from simulators.sbml.formulas import TOTAL, real, size, too_large, truth
-from simulators.sbml.quantities import PARTS, Quantities, bounded, whole
+from simulators.sbml.formulas import MAX_MODEL_NODES, real, size, too_large, truth
+from simulators.sbml.quantities import MAX_PARTS, Quantities, bounded, whole
 
 
 def read_sbml(path: str | PathLike[str]) -> ReactionNetwork:
@@ -29,10 +29,12 @@ def read_sbml(path: str | PathLike[str]) -> ReactionNetwork:
     try:
         document = read_document(path)  # owns the model, so it must outlive the reading
         if document.getLevel() < 2:
-            raise InputError("SBML Level 1 is not supported: convert the file to Level 2 or 3")
+            raise InputError(
+                "SBML Level 1 is not supported", value=1, remedy="convert the file to Level 2 or 3"
+            )
         return _network(document.getModel(), document.getLevel(), Path(path).stem)
     except InputError as problem:
-        raise InputError(f"{path}: {problem}") from None
+        raise problem.at(str(path)) from None
     except RecursionError:
         raise InputError(f"{path}: formulas are nested too deeply") from None
 
@@ -47,8 +49,8 @@ def _network(model: Any, level: int, stem: str) -> ReactionNetwork:
     used = {name for part in (*formulas, *quantities.rules.values()) for name in rates.names(part)}
     counts, parameters = quantities.counts_and_parameters(used)
     parameters |= reactions.parameters
-    if len(parameters) > 2 * PARTS:
-        raise InputError(f"{len(parameters)} parameters; the limit is {2 * PARTS}")
+    if len(parameters) > 2 * MAX_PARTS:
+        raise InputError(f"{len(parameters)} parameters; the limit is {2 * MAX_PARTS}")
     return ReactionNetwork(
         name=model.getId() or stem,
         title=model.getName(),
@@ -61,7 +63,7 @@ def _network(model: Any, level: int, stem: str) -> ReactionNetwork:
         rules=quantities.rules,
         events=events,
         until=50.0,
-        steps=51,
+        points=51,
         time_unit=_time_unit(model, level),
     )
 
@@ -93,8 +95,10 @@ class _Reactions:
         if reaction.getReversible() and _subtracts(law, self.net):
             raise InputError(
                 f"{where} is reversible and its law {str(law)[:80]!r} subtracts: random events "
-                "cannot follow a net rate. Write it as two reactions, or with "
-                'reversible="false" if the law is never negative'
+                "cannot follow a net rate",
+                value=str(law),
+                remedy="write it as two reactions, or with "
+                'reversible="false" if the law is never negative',
             )
         return law
 
@@ -130,8 +134,9 @@ class _Reactions:
             if species.getConstant() or name in self.quantities.rules:
                 cause = "constant" if species.getConstant() else "set by a rule"
                 raise InputError(
-                    f"{where} changes species {identifier!r}, which is {cause}; "
-                    'boundaryCondition="true" would say that reactions leave it alone'
+                    f"{where} changes species {identifier!r}, which is {cause}",
+                    value=identifier,
+                    remedy='set boundaryCondition="true" if reactions leave it alone',
                 )
             counts[name] = counts.get(name, 0) + count
         terms = (f"{count} {name}".removeprefix("1 ") for name, count in counts.items() if count)
@@ -236,9 +241,9 @@ def _check_sizes(rules: Mapping[str, Expression], formulas: Iterable[Expression]
     for name, rule in rules.items():
         sizes[name] = size(rule, sizes)
         levels[name] = 1 + max((levels.get(used, 0) for used in rates.names(rule)), default=0)
-        if levels[name] > rates.DEPTH:
-            raise InputError(f"rules build on each other over more than {rates.DEPTH} levels")
-    if sum(sizes.values()) + sum(size(formula, sizes) for formula in formulas) > TOTAL:
+        if levels[name] > rates.MAX_DEPTH:
+            raise InputError(f"rules build on each other over more than {rates.MAX_DEPTH} levels")
+    if sum(sizes.values()) + sum(size(formula, sizes) for formula in formulas) > MAX_MODEL_NODES:
         raise too_large()
 
 

@@ -15,11 +15,11 @@ from xml.parsers import expat
 
 from simulators.errors import InputError
 
-BYTES = 20_000_000
-NESTING = 200
-ELEMENTS = 300_000
-MATH_ELEMENTS = 10_000  # in one formula
-NAMESPACES = 1_000  # in scope at one place
+MAX_BYTES = 20_000_000
+MAX_NESTING = 200
+MAX_ELEMENTS = 300_000
+MAX_MATH_ELEMENTS = 10_000  # in one formula
+MAX_NAMESPACES = 1_000  # in scope at one place
 _MATHML = "http://www.w3.org/1998/Math/MathML"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _REAL = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
@@ -39,7 +39,8 @@ def library() -> Any:
         return import_module("libsbml")
     except ImportError:
         raise InputError(
-            "reading SBML needs python-libsbml: pip install surrogate-toolkit[sbml]"
+            "reading SBML needs python-libsbml",
+            remedy="install it: pip install 'surrogate-toolkit[sbml]'",
         ) from None
 
 
@@ -70,7 +71,7 @@ def _contents(path: str | PathLike[str]) -> bytes:
         if file.exists() and not file.is_file():  # a pipe or device might never end
             raise InputError("not a regular file")
         with file.open("rb") as stream:
-            data = stream.read(BYTES + 1)
+            data = stream.read(MAX_BYTES + 1)
     except (OSError, TypeError, ValueError) as problem:
         if isinstance(problem, InputError):
             raise
@@ -78,8 +79,8 @@ def _contents(path: str | PathLike[str]) -> bytes:
         raise InputError(f"cannot read the file: {reason or problem}") from None
     if not data.strip():
         raise InputError("the file is empty")
-    if len(data) > BYTES:
-        raise InputError(f"the file is larger than {BYTES // 1_000_000} MB")
+    if len(data) > MAX_BYTES:
+        raise InputError(f"the file is larger than {MAX_BYTES // 1_000_000} MB")
     return data
 
 
@@ -117,8 +118,8 @@ class _Guard:
 
     def _open_namespace(self, prefix: str | None, uri: str | None) -> None:
         self.namespaces += 1
-        if self.namespaces > NAMESPACES:
-            raise self._refuse(f"more than {NAMESPACES} XML namespaces at one place")
+        if self.namespaces > MAX_NAMESPACES:
+            raise self._refuse(f"more than {MAX_NAMESPACES} XML namespaces at one place")
 
     def _close_namespace(self, prefix: str | None) -> None:
         self.namespaces -= 1
@@ -129,10 +130,10 @@ class _Guard:
         space, _, tag = name.rpartition(" ")
         if self.depth == 1:
             self._root(space, tag, attributes)
-        if self.depth > NESTING:
-            raise self._refuse(f"elements nested deeper than {NESTING} levels")
-        if self.elements > ELEMENTS:
-            raise self._refuse(f"more than {ELEMENTS:,} elements")
+        if self.depth > MAX_NESTING:
+            raise self._refuse(f"elements nested deeper than {MAX_NESTING} levels")
+        if self.elements > MAX_ELEMENTS:
+            raise self._refuse(f"more than {MAX_ELEMENTS:,} elements")
         if space == _MATHML:
             self._start_math(tag, attributes)
 
@@ -148,8 +149,8 @@ class _Guard:
 
     def _start_math(self, tag: str, attributes: dict[str, str]) -> None:
         self.math = 0 if tag == "math" else self.math + 1
-        if self.math > MATH_ELEMENTS:
-            raise self._refuse(f"a formula of more than {MATH_ELEMENTS:,} elements")
+        if self.math > MAX_MATH_ELEMENTS:
+            raise self._refuse(f"a formula of more than {MAX_MATH_ELEMENTS:,} elements")
         if tag == "cn":
             self.number, self.number_type = [""], attributes.get("type", "real")
             if attributes.get("base", "10") != "10":

@@ -19,9 +19,9 @@ from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Name, Number, apply
 from simulators.sbml.document import library
 
-NODES = 20_000  # largest expression, with functions and rules written out
-TOTAL = 200_000  # the same for all expressions of a model together
-LEVELS = 200  # deepest nesting of formulas and function calls: three frames each, of Python's 1000
+MAX_FORMULA_NODES = 20_000  # largest expression, with functions and rules written out
+MAX_MODEL_NODES = 200_000  # the same for all expressions of a model together
+MAX_LEVELS = 200  # of nested formulas and function calls: three frames each, of Python's 1000
 _CHAIN = 100  # longest sum kept as a chain; longer ones are halved, which keeps them shallow
 
 _NUMBERS = ("integer", "real", "real_e", "rational")
@@ -103,8 +103,8 @@ class Translator:
         self.symbols = dict(symbols)
         self.refused = refused
         self.functions = functions
-        self._left = NODES
-        self._total = TOTAL
+        self._left = MAX_FORMULA_NODES
+        self._total = MAX_MODEL_NODES
 
     def read(
         self, node: Any, where: str, local: Mapping[str, Expression] | None = None
@@ -112,12 +112,12 @@ class Translator:
         """The expression of a formula; `local` shadows the model's identifiers."""
         if node is None:
             raise InputError(f"{where} has no formula")
-        self._left = NODES
+        self._left = MAX_FORMULA_NODES
         try:
             expression = self._read(node, ChainMap(dict(local or {}), self.symbols), (), 0)
             size(expression, {})
         except InputError as problem:
-            raise InputError(f"{where}: {problem}") from None
+            raise problem.at(where) from None
         return expression
 
     def _read(
@@ -127,8 +127,8 @@ class Translator:
         self._total -= 1
         if self._left < 0 or self._total < 0:
             raise too_large()
-        if depth > LEVELS:
-            raise InputError(f"formulas and function calls nested deeper than {LEVELS} levels")
+        if depth > MAX_LEVELS:
+            raise InputError(f"formulas and function calls nested deeper than {MAX_LEVELS} levels")
         kind = _kinds().get(node.getType(), "unknown")
         if kind == "name":
             return self._name(node.getName() or "", scope)
@@ -146,7 +146,7 @@ class Translator:
             return scope[name]
         if name in self.refused:
             raise InputError(self.refused[name])
-        raise unknown("symbol", name, list(scope)[:50])
+        raise unknown("symbol", name, scope)
 
     def _call(
         self, name: str, arguments: Sequence[Expression], calls: tuple[str, ...], depth: int
@@ -277,7 +277,7 @@ def size(expression: Expression, rules: Mapping[str, int]) -> int:
     """Nodes of the tree when the names in `rules` have the sizes given there.
 
     Parts may be shared, so that a small formula can stand for a huge tree: each part is visited
-    once, and more than `NODES` are refused.
+    once, and more than `MAX_FORMULA_NODES` are refused.
     """
     seen: dict[int, int] = {}
 
@@ -291,16 +291,16 @@ def size(expression: Expression, rules: Mapping[str, int]) -> int:
         return seen[id(part)]
 
     nodes = count(expression)
-    if nodes > NODES:
+    if nodes > MAX_FORMULA_NODES:
         raise too_large()
     return nodes
 
 
 def too_large() -> InputError:
-    """Error for what would take for ever to write out."""
+    """Error for formulas that are too large once written out."""
     return InputError(
-        f"too large with functions and rules written out: over {NODES:,} terms in a formula "
-        f"or {TOTAL:,} in the model"
+        "too large with functions and rules written out: over "
+        f"{MAX_FORMULA_NODES:,} terms in a formula or {MAX_MODEL_NODES:,} in the model"
     )
 
 

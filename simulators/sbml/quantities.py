@@ -18,8 +18,8 @@ from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Name, Number, apply
 from simulators.sbml.formulas import Translator, in_order, real
 
-PARTS = 5_000  # most species, parameters, reactions, rules or events
-LARGEST = 2**53  # up to here every count is exact
+MAX_PARTS = 5_000  # most species, parameters, reactions, rules or events
+MAX_COUNT = 2**53  # up to here every count is exact
 _RESERVED = rates.RESERVED | {"sample", "step"}
 
 
@@ -68,7 +68,7 @@ class Quantities:
                 raise InputError(f"species {name!r} has a conversion factor: not supported")
             if species.getCompartment() not in self.compartments:
                 problem = unknown("compartment", species.getCompartment(), self.compartments)
-                raise InputError(f"species {name!r}: {problem}")
+                raise problem.at(f"species {name!r}")
 
     def _identifiers(self) -> set[str]:
         groups = (self.compartments, self.species, self.parameters, self.reactions, self.functions)
@@ -94,8 +94,8 @@ class Quantities:
             raise InputError(f"{where}: the stoichiometry {identifier!r} cannot change")
         part = self.species.get(identifier) or self.parameters.get(identifier)
         if part is None:
-            have = [*self.species, *self.parameters][:50]
-            raise InputError(f"{where}: {unknown('species or parameter', identifier, have)}")
+            have = [*self.species, *self.parameters]
+            raise unknown("species or parameter", identifier, have).at(where)
         if part.getConstant():
             raise InputError(f"{where}: {identifier!r} is declared constant")
         return self.names[identifier]
@@ -167,7 +167,7 @@ class Quantities:
         for part in self._references():
             species = self.species.get(part.getSpecies())
             if species is None:
-                raise unknown("species in a reaction", part.getSpecies(), list(self.species)[:50])
+                raise unknown("species in a reaction", part.getSpecies(), self.species)
             if not species.getBoundaryCondition():
                 changed.add(self.names[part.getSpecies()])
         return changed
@@ -187,7 +187,7 @@ class Quantities:
             elif identifier in self.names:
                 formulas[self.names[identifier]] = formula
             else:
-                raise InputError(f"{where}: {unknown('symbol', identifier, list(self.names)[:50])}")
+                raise unknown("symbol", identifier, self.names).at(where)
         values: dict[str, float] = {"time": 0.0}
         needs = {name: rates.names(formula) for name, formula in formulas.items()}
         for name in in_order(needs, "initial values"):
@@ -275,8 +275,8 @@ class Quantities:
 
 def bounded(kind: str, parts: Any) -> list[Any]:
     """The members of a libsbml list, if they are not too many to check."""
-    if len(parts) > PARTS:
-        raise InputError(f"{len(parts)} of kind {kind}; the limit is {PARTS}")
+    if len(parts) > MAX_PARTS:
+        raise InputError(f"{len(parts)} of kind {kind}; the limit is {MAX_PARTS}")
     return list(parts)
 
 
@@ -292,7 +292,7 @@ def declared(kind: str, parts: Any) -> dict[str, Any]:
 
 def whole(value: float) -> int | None:
     """The count that a value means, forgiving the rounding of a product."""
-    if not 0 <= value <= LARGEST:
+    if not 0 <= value <= MAX_COUNT:
         return None
     count = round(value)
     return count if abs(value - count) <= 1e-9 * max(1.0, value) else None

@@ -127,18 +127,18 @@ def test_the_event_budget_is_exact(kernel: str) -> None:
         engine.fill(0, out)
 
 
-def test_what_is_no_network_is_told() -> None:
+def test_a_name_or_a_function_is_not_a_network() -> None:
     for wrong in ("esirs", models.esirs):
         with pytest.raises(InputError, match=r"models.esirs\(\)"):
             simulate(wrong)  # type: ignore[arg-type]
 
 
-def test_rates_that_overflow_are_told() -> None:
+def test_rates_that_overflow_are_reported() -> None:
     with pytest.raises(SimulationError, match="'infection' has the rate inf at time 0"):
         simulate(models.esirs(), 40, parameters={"beta": 1e308}, initial={"S": 50, "I": 50})
 
 
-def test_leaps_past_the_exact_integers_in_one_event_are_told() -> None:
+def test_leaps_past_the_exact_integers_in_one_event_are_reported() -> None:
     with pytest.raises(SimulationError, match=r"2\^53"):
         simulate(one("k", "0 -> 10000000000000000 X", k=1.0), 3)
 
@@ -170,7 +170,7 @@ def test_an_ode_that_explodes_says_so() -> None:
         ({"times": "abc"}, "numbers"),
         ({"seed": -1}, "seed must be"),
         ({"seed": 2**64}, "seed must be"),
-        ({"threads": 0}, "threads must be from 1"),
+        ({"threads": 0}, "threads must be a whole number from 1"),
         ({"max_events": 0}, "max_events must be"),
         ({"first": -1}, "first must be"),
         ({"first": 1.5}, "first must be"),
@@ -193,3 +193,34 @@ def test_progress_counts_every_trajectory() -> None:
     seen: list[int] = []
     simulate(models.esirs(), 5_000, progress=seen.append, threads=2)
     assert sum(seen) == 5_000
+
+
+def test_a_grid_is_stated_by_its_number_of_points_and_its_end() -> None:
+    network = models.sir()
+    data = simulate(network, samples=3, points=50, until=10)
+    np.testing.assert_array_equal(data.time, np.linspace(0, 10, 50))
+    assert simulate(network, 1, points=5).time.values[-1] == network.until
+    assert simulate(network, 1, until=2).sizes["time"] == network.points
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"points": 0}, "points must be a whole number from 1"),
+        ({"points": 2.5}, "points must be a whole number from 1"),
+        ({"points": True}, "points must be a whole number from 1"),
+        ({"until": 0}, "until must be a number > 0"),
+        ({"until": "long"}, "until must be a number > 0"),
+        ({"times": [0, 1], "points": 3}, r"give either times=... or points=... and until=..."),
+    ],
+)
+def test_a_grid_that_means_nothing_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(models.sir(), 1, **options)
+
+
+def test_parameters_given_as_a_range_vary_between_trajectories() -> None:
+    data = simulate(models.sir(), samples=200, seed=0, parameters={"beta": (0.5, 3.0)}, points=3)
+    assert data.I.dims == ("sample", "time")
+    assert data.beta.dims == ("sample",)
+    assert 0.5 <= float(data.beta.min()) < 0.7 < 2.8 < float(data.beta.max()) <= 3.0

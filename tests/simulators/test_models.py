@@ -41,7 +41,7 @@ def test_table_and_function_agree(network: ReactionNetwork) -> None:
 def test_describes_itself(network: ReactionNetwork) -> None:
     assert network.title
     assert network.reference
-    assert 30 <= network.steps <= 100
+    assert 30 <= network.points <= 100
     assert str(network).startswith(f"{network.name}: {network.title}")
     assert all(reaction.name in str(network) for reaction in network.reactions)
     assert ReactionNetwork.from_dict(network.to_dict()) == network

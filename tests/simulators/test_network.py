@@ -128,18 +128,21 @@ def test_is_frozen() -> None:
         ({"reactions": [Reaction("r", "S - I", "beta")]}, "'->'"),
         ({"reactions": [Reaction("r", "S <-> I", "beta")]}, "as two"),
         ({"reactions": [Reaction("r", "S -> 2.5 I", "beta")]}, "cannot read"),
-        ({"reactions": [Reaction("r", "S->I", "beta"), Reaction("r", "I->S", "beta")]}, "two of a"),
+        (
+            {"reactions": [Reaction("r", "S->I", "beta"), Reaction("r", "I->S", "beta")]},
+            "two reactions or two events are named 'r'",
+        ),
         ({"rules": {"a": "b", "b": "a"}}, "circle"),
         ({"rules": {"a": "S < 1"}}, "condition"),
         ({"events": [Event("e", "S + 1", {"S": 1})]}, "not a condition"),
         ({"events": [Event("e", "S > 1", {"Q": 1})]}, "unknown species or parameter"),
         ({"population": "M"}, "unknown parameter"),
-        ({"start": "somewhere"}, "'fixed' or 'uniform'"),
+        ({"start": "somewhere"}, "unknown start 'somewhere'"),
         ({"until": 0.0}, "until"),
         ({"until": "5"}, "until"),
-        ({"steps": 2.5}, "steps"),
-        ({"species": {"S": float("inf"), "I": 5, "R": 0}}, "inf is not a number"),
-        ({"reactions": [Reaction("r", "S -> I", float("nan"))]}, "nan is not a number"),
+        ({"points": 2.5}, "points"),
+        ({"species": {"S": float("inf"), "I": 5, "R": 0}}, "inf is not finite"),
+        ({"reactions": [Reaction("r", "S -> I", float("nan"))]}, "nan is not finite"),
         ({"reactions": [Reaction("r", None, "beta")]}, "'->'"),
     ],
 )
@@ -181,3 +184,29 @@ def test_laws_are_a_basis_of_what_is_conserved(changes: list[dict[str, int]]) ->
     assert not (vectors @ matrix.T).any()
     assert len(laws) == 5 - np.linalg.matrix_rank(matrix)
     assert np.linalg.matrix_rank(vectors) == len(laws) if laws else True
+
+
+def test_the_representation_is_one_short_line() -> None:
+    assert repr(models.sir()) == "ReactionNetwork('sir': S, I, R; 3 parameters, 2 reactions)"
+    ring = [Reaction(f"r{i}", f"A{i} -> 0", 1) for i in range(100)]
+    large = ReactionNetwork("ring", {f"A{i}": 1 for i in range(100)}, {}, ring)
+    assert len(repr(large)) < 120
+    assert len(large._repr_html_()) < 10_000
+
+
+def test_notebooks_show_a_table_with_text_escaped() -> None:
+    network = ReactionNetwork(
+        "<b>", {"X": 1}, {"k": 2}, [Reaction("<script>", "X -> 0", "k*X")], title="a & b"
+    )
+    shown = network._repr_html_()
+    assert "<th style" in shown
+    assert "X -&gt; 0 at k*X" in shown
+    assert "&lt;script&gt;" in shown
+    assert "a &amp; b" in shown
+    assert "<script>" not in shown
+
+
+def test_descriptions_that_call_the_number_of_grid_times_steps_are_read() -> None:
+    described = models.sir().to_dict()
+    described["steps"] = described.pop("points")
+    assert ReactionNetwork.from_dict(described) == models.sir()

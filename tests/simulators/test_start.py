@@ -108,7 +108,7 @@ def test_distributions_ranges_and_given_values() -> None:
         ({"S": 1, "I": 2, "R": 3}, {}, "does not add up"),
         ({"S": (9, 3)}, {}, "empty"),
         ({"S": [1, 2, 3]}, {}, "one per trajectory"),
-        ("everywhere", {}, "'uniform', 'fixed'"),
+        ("everywhere", {}, "'fixed' or 'uniform'"),
         (None, {"bet": 1}, "did you mean 'beta'"),
         (None, {"beta": "high"}, "finite number"),
         (None, {"N": 10.5}, "whole number"),

@@ -26,7 +26,7 @@ from simulators import (
 )
 
 YULE = ReactionNetwork(
-    "yule", {"X": 1}, {"k": 1.0}, [Reaction("birth", "X -> 2 X", "k")], until=7, steps=8
+    "yule", {"X": 1}, {"k": 1.0}, [Reaction("birth", "X -> 2 X", "k")], until=7, points=8
 )
 
 
@@ -84,7 +84,7 @@ def test_counts_that_outgrow_their_type_widen_the_file(
 def test_nothing_is_overwritten_without_force(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t{suffix}"
     simulate_to(path, models.esirs(), 10, seed=1)
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="force=True"):
         simulate_to(path, models.esirs(), 10, seed=2)
     assert opened(path).attrs["surrogate_seed"] == "1"
     simulate_to(path, models.esirs(), 10, seed=2, force=True)
@@ -169,7 +169,7 @@ except SimulationError as problem:
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-def test_a_full_disk_is_told_and_nothing_is_left(tmp_path: Path, suffix: str) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_left(tmp_path: Path, suffix: str) -> None:
     command = [sys.executable, "-c", LIMITED, f"t{suffix}", "warm.nc"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "refused: cannot write" in done.stdout, done.stderr

@@ -21,6 +21,7 @@ from typing import Any
 
 import numba
 
+from simulators.atomic import replacing
 from simulators.kernels.codegen import codes, streams
 
 HEADER = """\
@@ -66,7 +67,8 @@ def compile_kernel(source: str) -> Callable[..., Any]:
     if name not in sys.modules:
         path = _folder() / f"{name}.py"
         if not (path.is_file() and path.read_text(encoding="utf-8") == text):
-            _write(path, text)
+            with replacing(path) as part:
+                part.write_text(text, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise ImportError(f"cannot load the kernel {path}")
@@ -75,13 +77,6 @@ def compile_kernel(source: str) -> Callable[..., Any]:
         sys.modules[name] = module
     run: Callable[..., Any] = sys.modules[name].run
     return run
-
-
-def _write(path: Path, text: str) -> None:
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(part, path)
 
 
 def forget(run: Callable[..., Any]) -> None:

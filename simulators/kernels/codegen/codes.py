@@ -7,4 +7,4 @@ EVENT_LOOP = 4  # events keep triggering each other
 BAD_ASSIGNMENT = 5  # an event assigns a species something that is not a count
 STEP_TOO_SMALL = 6  # the ODE solver cannot go on
 
-MOST_AT_ONCE = 10_000  # events at one instant before they count as an endless loop
+MAX_SIMULTANEOUS_EVENTS = 10_000  # events at one instant before they count as an endless loop

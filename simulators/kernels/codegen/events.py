@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulators.kernels.codegen.codes import BAD_ASSIGNMENT, EVENT_LOOP, MOST_AT_ONCE
+from simulators.kernels.codegen.codes import BAD_ASSIGNMENT, EVENT_LOOP, MAX_SIMULTANEOUS_EVENTS
 
 
 def collect(t, w, events):
@@ -35,7 +35,7 @@ def settle(t, w, counts, events):
     """
     now, was, pending, new, rules = events
     done = 0
-    while done <= MOST_AT_ONCE:
+    while done <= MAX_SIMULTANEOUS_EVENTS:
         collect(t, w, events)
         best = -1
         for e in range(now.size):

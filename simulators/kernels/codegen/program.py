@@ -20,7 +20,7 @@ from simulators.network import ReactionNetwork
 from simulators.rates import Apply, Expression, Name, Number, apply
 from simulators.reactions import as_expression
 
-MOST_UNROLLED = 8  # x^n with a whole n up to this becomes a product: pow() is slow and unvectorised
+MAX_UNROLLED_POWER = 8  # x^n becomes a product up to here: pow() is slow and not vectorised
 ZERO, ONE = Number(0.0), Number(1.0)
 
 
@@ -136,7 +136,7 @@ class _Hoist:
         if not rates.names(exponent) <= self.exponents.keys():
             return None
         value = float(rates.evaluate(exponent, self.exponents))
-        return int(value) if value in range(1, MOST_UNROLLED + 1) else None
+        return int(value) if value in range(1, MAX_UNROLLED_POWER + 1) else None
 
     def inside(self, factor: Expression) -> Expression:
         """A factor that is no product itself: hoist within it."""

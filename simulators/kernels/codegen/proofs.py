@@ -14,8 +14,9 @@ from simulators.kernels.codegen.program import Program
 from simulators.rates import Apply, Expression, Name, Number
 
 UNKNOWN, NON_NEGATIVE, POSITIVE = 0, 1, 2
-SMALLEST, LARGEST = 1e-20, 1e20  # constants within, and at most so many factors, cannot overflow
-MOST_FACTORS = 12
+# constants in this range, at most so many of them multiplied, cannot overflow
+MIN_CONSTANT, MAX_CONSTANT = 1e-20, 1e20
+MAX_FACTORS = 12
 
 
 def proved(program: Program, constants: np.ndarray) -> bool:
@@ -24,12 +25,12 @@ def proved(program: Program, constants: np.ndarray) -> bool:
     for index, (low, high) in enumerate(
         zip(constants.min(axis=0), constants.max(axis=0), strict=True)
     ):
-        if high > LARGEST or -low > LARGEST or 0 < low < SMALLEST:
+        if high > MAX_CONSTANT or -low > MAX_CONSTANT or 0 < low < MIN_CONSTANT:
             return False
         signs[f"#{index}"] = POSITIVE if low > 0 else NON_NEGATIVE if low == 0 else UNKNOWN
     return all(
         finite(rate, signs)
-        and _degree(rate) <= MOST_FACTORS
+        and _degree(rate) <= MAX_FACTORS
         and sign(rate, signs) >= NON_NEGATIVE
         and all(
             vanishes(rate, program.variables[variable], count)
@@ -44,7 +45,7 @@ def proved(program: Program, constants: np.ndarray) -> bool:
 def finite(expression: Expression, signs: Mapping[str, int]) -> bool:
     """Never infinite and always a number, whatever the state."""
     if isinstance(expression, Number):
-        return expression.value == 0 or SMALLEST <= abs(expression.value) <= LARGEST
+        return expression.value == 0 or MIN_CONSTANT <= abs(expression.value) <= MAX_CONSTANT
     if isinstance(expression, Name):
         return expression.name in signs
     parts = expression.arguments

@@ -21,7 +21,7 @@ RULED = ReactionNetwork(
     reactions=[Reaction("go", "X -> Y", "k")],
     rules={"both": "X + k*Y", "clock": "2*time"},
     until=4,
-    steps=5,
+    points=5,
 )
 
 
@@ -119,7 +119,7 @@ def test_text_for_attributes() -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ({30: "S = 1"}, r"step 30 is not on the grid: steps are 0\.\.29, last 29"),
+        ({30: "S = 1"}, r"step 30 is not on the grid: steps are 0\.\.29"),
         ({-1: "S = 1"}, r"step -1 is not on the grid"),
         ({"25": "S = 1"}, r"grid step 0\.\.29 or \"all\", not '25'"),
         ({True: "S = 1"}, r"not True"),

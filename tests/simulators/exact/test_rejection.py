@@ -68,8 +68,8 @@ def test_attributes() -> None:
     assert kept.attrs["complete"] == 1
 
 
-def test_a_spent_budget_is_told() -> None:
-    with pytest.warns(UserWarning, match=r"gave [\d,]+ of the 1,000 asked for"):
+def test_a_spent_budget_is_reported() -> None:
+    with pytest.warns(UserWarning, match=r"gave [\d,]+ of 1,000 samples"):
         kept = reject(ESIRS, BRIDGE, 1000, initial=START, budget=2000)
     found = kept.sizes["sample"]
     assert 0 < found < 1000
@@ -98,7 +98,7 @@ def test_events_are_no_obstacle() -> None:
         reactions=[Reaction("make", "0 -> X", "k")],
         events=[Event("double", "time >= 1", {"X": "2*X"}, initially=False)],
         until=2,
-        steps=3,
+        points=3,
     )
     kept = reject(network, {2: "X >= 6"}, 200)
     assert int(kept.X[:, 2].min()) >= 6

@@ -22,7 +22,7 @@ def fill(network: ReactionNetwork, samples: int, *, first: int = 0, **options: A
     """(samples, V, T) straight from a kernel."""
     start = Start(network, samples=first + samples, seed=options.get("seed", 0))
     engine = Engine(network, start, network.times, **options)
-    out = np.empty((samples, len(network.variables), network.steps))
+    out = np.empty((samples, len(network.variables), network.points))
     engine.fill(first, out)
     return out
 
@@ -72,7 +72,7 @@ def test_seeds_differ_and_repeat(kernel: str) -> None:
 
 
 PURE_DEATH = ReactionNetwork(
-    "death", {"X": 30}, {"mu": 0.7}, [Reaction("d", "X -> 0", "mu")], until=2.0, steps=5
+    "death", {"X": 30}, {"mu": 0.7}, [Reaction("d", "X -> 0", "mu")], until=2.0, points=5
 )
 
 
@@ -99,7 +99,7 @@ def test_many_reactions_agree_between_lanes_and_graph() -> None:
         Reaction(f"r{i}", f"{names[i]} -> {names[(i + 1) % size]}", "k") for i in range(size)
     ]
     network = ReactionNetwork(
-        "ring", dict.fromkeys(names, 10), {"k": 1.0}, reactions, until=1.0, steps=2
+        "ring", dict.fromkeys(names, 10), {"k": 1.0}, reactions, until=1.0, points=2
     )
     made = {kernel: fill(network, 4_000, kernel=kernel)[:, :, 1] for kernel in ("lanes", "graph")}
     for values in made.values():
@@ -128,7 +128,7 @@ def test_the_graph_kernel_is_chosen_for_large_networks_and_those_with_events_or_
 def test_library_calls_in_rates_agree_between_kernels() -> None:
     """Saturating death: the scalar form of the lanes and the graph draw the same trajectories."""
     law = "piecewise(5*exp(-1/X)*X^0.5, X > 0, 0)"
-    network = ReactionNetwork("n", {"X": 50}, {}, [Reaction("r", "X -> 0", law)], until=2, steps=4)
+    network = ReactionNetwork("n", {"X": 50}, {}, [Reaction("r", "X -> 0", law)], until=2, points=4)
     made = {kernel: fill(network, 2_000, kernel=kernel)[:, 0] for kernel in ("lanes", "graph")}
     assert (made["lanes"] == made["graph"]).all()
 
@@ -182,7 +182,9 @@ def test_the_mean_field_follows_scipy(name: str) -> None:
 
 def test_the_mean_field_takes_flowing_time_and_switches() -> None:
     law = "X*piecewise(0, time < 1, 0.5 + 0.5*cos(time))"
-    network = ReactionNetwork("n", {"X": 100}, {}, [Reaction("r", "X -> 0", law)], until=3, steps=7)
+    network = ReactionNetwork(
+        "n", {"X": 100}, {}, [Reaction("r", "X -> 0", law)], until=3, points=7
+    )
     made = simulate(network, 1, method="ode").X.values[0]
     time = np.maximum(network.times, 1)
     exact = 100 * np.exp(-(0.5 * (time - 1) + 0.5 * (np.sin(time) - np.sin(1))))

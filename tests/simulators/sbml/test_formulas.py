@@ -137,7 +137,7 @@ def test_chains_of_functions_are_bounded(read: Read) -> None:
 def test_large_functions_in_many_reactions_are_bounded(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formulas, "TOTAL", 20_000)
+    monkeypatch.setattr(formulas, "MAX_MODEL_NODES", 20_000)
     functions = text.function("f", f"lambda(x, {' + '.join(['x'] * 3000)})")
     reactions = "".join(reaction("f(X)", name=f"R{at}") for at in range(100))
     with pytest.raises(InputError, match="too large"):

@@ -506,5 +506,5 @@ def test_refusals(read: Read, reason: str) -> None:
 
 def test_missing_library_names_the_remedy(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "libsbml", None)
-    with pytest.raises(InputError, match=r"pip install surrogate-toolkit\[sbml\]"):
+    with pytest.raises(InputError, match=r"pip install 'surrogate-toolkit\[sbml\]'"):
         read(document())

@@ -20,7 +20,7 @@ def still(events: list[Event], **options: Any) -> dict[str, list[float]]:
         [Reaction("never", "X -> Y", "off")],
         events=events,
         until=5,
-        steps=6,
+        points=6,
         **options,
     )
     data = simulate(network, 2)
@@ -79,7 +79,7 @@ def test_state_events_fire_when_the_state_gets_there() -> None:
         [Reaction("birth", "0 -> X", "k")],
         events=[Event("reset", "X >= 10", {"X": 0, "resets": "resets + 1"})],
         until=4,
-        steps=9,
+        points=9,
     )
     data = simulate(network, 4_000)
     assert data.X.max() == 9
@@ -93,7 +93,7 @@ def test_state_events_fire_when_the_state_gets_there() -> None:
 def test_a_rate_that_switches_with_time_is_exact() -> None:
     """Death at rate 1 before 0.73 and 0.2 after: binomial with the integrated rate."""
     law = "X*piecewise(1, time < 0.73, 0.2)"
-    network = ReactionNetwork("n", {"X": 40}, {}, [Reaction("d", "X -> 0", law)], until=2, steps=5)
+    network = ReactionNetwork("n", {"X": 40}, {}, [Reaction("d", "X -> 0", law)], until=2, points=5)
     made = simulate(network, 40_000).X.values
     for step, time in enumerate(network.times[1:], start=1):
         survive = np.exp(-(min(time, 0.73) + 0.2 * max(time - 0.73, 0)))
@@ -114,7 +114,7 @@ def test_time_events_in_the_other_methods(method: str) -> None:
         [Reaction("d", "X -> 0", "k")],
         events=[Event("stop", "time >= 0.5", {"k": 0.0})],
         until=2,
-        steps=5,
+        points=5,
     )
     made = simulate(network, 20, method=method)
     assert (made.X.values[:, 2:] == made.X.values[:, 2:3]).all()
