@@ -36,3 +36,15 @@ def affine(
         points[:, start : start + count].fill_diagonal_(1)
         rows[:, start : start + count] = (at(points) - constants).T
     return rows, constants[0]
+
+
+def affine_rows(
+    atom: Atom, frame: Frame, layout: Layout, end: str | None
+) -> list[tuple[dict[int, float], float]]:
+    """The same as {position: coefficient} and a constant for each place, in double precision."""
+    found, constants = affine(atom, frame, layout, end, torch.zeros(1, dtype=torch.float64))
+    positions = (row.nonzero()[:, 0].tolist() for row in found)
+    return [
+        (dict(zip(cells, row[cells].tolist(), strict=True)), offset)
+        for cells, row, offset in zip(positions, found, constants.tolist(), strict=True)
+    ]

@@ -13,8 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
+from constraints import gaussian
 from constraints.ast import formulas as f
 from constraints.ast.lowered import Atom, Pixels
 from constraints.compile.linearity import linear
@@ -22,17 +21,17 @@ from constraints.compile.lower import lower
 from constraints.compile.resolve import resolve
 from constraints.errors import ImpossibleError
 from constraints.evaluate.frames import Frame, Index, over_pixels
-from constraints.gaussian.linear import affine
 from constraints.layout.image_operators import CHANNELS
 from constraints.layout.signals import Layout, Signal
 from constraints.prove.bounds import Bounds, Choice, Conflict, Sources, Sum, shown_as
+from constraints.prove.rows import rows
 
-MOST_READINGS = 4_000  # of a flat sample; beyond it only the obvious is looked for
-MOST_SUMS = 20_000
-MOST_CELLS = 40_000  # readings in all sums
-MOST_BRANCHES = 2_000  # of all disjunctions together
-MOST_STEPS = 100  # of a quantifier around a disjunction, which are looked at one by one
-ROUNDS = 50
+MAX_READINGS = 4_000  # of a flat sample; beyond it only the obvious is looked for
+MAX_SUMS = 20_000
+MAX_CELLS = 40_000  # readings in all sums
+MAX_BRANCHES = 2_000  # of all disjunctions together
+MAX_EXPANDED_STEPS = 100  # of a quantifier around a disjunction, which are looked at one by one
+MAX_TIGHTENING_ROUNDS = 50
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,6 @@ class _Prover:
         self.layout = layout
         self.end = end
         self.first_limit = len(parts)
-        self.like = torch.zeros(1, dtype=torch.float64)
         self.count = self.branches = self.cells = 0
         self.start = self.known_bounds()
         self.parts: list[list[Sum | Choice]] = []
@@ -137,7 +135,7 @@ class _Prover:
         sums = [row for row in rows if isinstance(row, Sum)]
         choices = [row for row in rows if isinstance(row, Choice)]
         while True:
-            for _ in range(ROUNDS):
+            for _ in range(MAX_TIGHTENING_ROUNDS):
                 if not sum(bounds.tighten(row) for row in sums):
                     break
             forced = None
@@ -200,10 +198,10 @@ class _Prover:
         size = high.offset - low.offset + 1
         steps = range(low.offset, high.offset + 1)
         index = Index(low.offset, (*low.axes, len(frame.sizes)))
-        if isinstance(node.region, Pixels) and size > MOST_STEPS and not _plain(node.body):
+        if isinstance(node.region, Pixels) and size > MAX_EXPANDED_STEPS and not _plain(node.body):
             return  # which would take too long, one by one
         if node.kind == "forall" and not frame.sizes and not _plain(node.body):
-            for step in steps[:MOST_STEPS]:
+            for step in steps[:MAX_EXPANDED_STEPS]:
                 at = replace(frame, variables={**frame.variables, node.variable: Index(step)})
                 yield from self.rows(node.body, at, sources)
         elif node.kind == "forall" and size > 0:
@@ -211,7 +209,7 @@ class _Prover:
             yield from self.rows(node.body, inner, sources)
         elif node.kind == "exists" and not frame.sizes and size > 0:
             self.branches += size
-            if self.branches > MOST_BRANCHES:
+            if self.branches > MAX_BRANCHES:
                 return
             branches: list[tuple[Sum | Choice, ...]]
             if isinstance(node.body, Atom):
@@ -227,15 +225,17 @@ class _Prover:
     def sums(self, node: Atom, frame: Frame, sources: Sources) -> Iterator[Sum]:
         """One row for each place of the frame that the atom depends on."""
         self.count += math.prod(frame.sizes)
-        if self.layout.size > MOST_READINGS or self.count > MOST_SUMS:
+        if self.layout.size > MAX_READINGS or self.count > MAX_SUMS:
             return
         if not all(linear(term, self.layout) for term in node.terms):
             return
         if self.end in ("weak", "strong"):
             return  # what lies outside has no reading
-        rows, constants = affine(node, frame, self.layout, self.end, self.like)
-        self.cells += int(rows.count_nonzero())
-        if self.cells > MOST_CELLS:
+        found = rows(node, frame, self.layout)
+        if found is None:  # images, and functions of the layout: by evaluation
+            found = gaussian.affine_rows(node, frame, self.layout, self.end)
+        self.cells += sum(len(coefficients) for coefficients, _ in found)
+        if self.cells > MAX_CELLS:
             return
         low, high = node.low - node.slack, node.high + node.slack
         strict = (node.open_low, node.open_high)
@@ -244,10 +244,9 @@ class _Prover:
         if node.category is not None:  # weights of a sample are 0 or 1
             low, high = (1.0, math.inf) if node.chooses else (-math.inf, 0.0)
             strict = (False, False)
-        for offset, row in zip(constants.tolist(), rows, strict=True):
-            cells = row.nonzero()[:, 0].tolist()
+        for row, offset in found:
             ends = low - offset, high - offset
-            yield Sum(tuple(cells), tuple(row[cells].tolist()), *ends, strict, sources)
+            yield Sum(tuple(row), tuple(row.values()), *ends, strict, sources)
 
     # what is known of the readings
 

@@ -37,6 +37,17 @@ else:
     "physics": """
 constraints.rules.non_negative("S", "I")
 """,
+    "a contradiction": """
+from constraints.prove.contradictions import refuse_impossible
+layout = constraints.Layout.series("S I R", 30, integer=True, low=0, high=100)
+total = constraints.rules.conserved_total("S I R", 100)
+try:
+    refuse_impossible(constraints.bridge("S25=300"), layout, [total])
+except constraints.ImpossibleError as problem:
+    assert "S(25)" in str(problem), problem
+else:
+    raise AssertionError
+""",
 }
 
 
