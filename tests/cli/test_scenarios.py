@@ -52,8 +52,9 @@ def test_what_is_common_is_drawn_and_kept() -> None:
     assert "kept 1 of " in said
 
 
-def test_what_nothing_was_learned_about() -> None:
-    code, _, said = run("--where", "I(20) = 99", *SMALL, "--quiet")
+def test_a_scenario_far_from_the_training_data_is_an_extrapolation() -> None:
+    few = ("--samples", "20", "--particles", "100", "--steps", "10", "--threads", "1")
+    code, _, said = run("--where", "I(20) = 99", *few, "--quiet")
     assert code == 0, said
     with xr.open_dataset("samples.nc") as data:
         told = json.loads(data.attrs["surrogate_diagnostics"])
