@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.markup import escape
 from cli import complete, console, files, grids, options, pictures
 from cli.errors import UsageError
 from cli.sections import Command, section
+from cli.summary import scenario_summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +28,6 @@ TRAINED = "model"
 DEFAULT = "esirs"
 SAMPLES = 10_000
 TABLE = "table"  # the kind of such a model
-YEAR = 31_557_600  # seconds
 
 
 @click.command(cls=Command)
@@ -245,7 +244,7 @@ def command(
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
     if where or bridge:
-        summary |= _told(draws, len(rules), say)
+        summary |= scenario_summary(draws, len(rules), say)
     else:
         summary |= {"solver": solver}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
@@ -398,49 +397,3 @@ def _conditional(
             done = 0
 
         return sample(model, samples, rules, seed, settings, tell, progress)
-
-
-def _told(draws: xr.Dataset, asked: int, say: Console) -> dict[str, Any]:
-    """What is known of conditional samples, for people and for programs; the first `asked` rules
-    are theirs, others are of the network.
-    """
-    found: dict[str, Any] = json.loads(draws.attrs["surrogate_diagnostics"])
-    each = draws.rule_satisfied.values
-    met, consistent = float(each[:, :asked].all(1).mean()), float(each[:, asked:].all(1).mean())
-    summary = {"satisfied": met, "consistent": consistent, "diagnostics": found}
-    log_p, error = found["log_probability"], found["log_probability_error"]
-    rules = f"; {consistent:.1%} consistent with the network" if each.shape[1] > asked else ""
-    say.print(f"scenario met by {met:.1%} of the samples{rules}")
-    if log_p is None:
-        _warn(found, say)
-        return summary
-    sure = "" if error is None else f" ± {error:.3f} by chance; the model's own error comes on top"
-    say.print(f"probability {math.exp(log_p):.3g} (log {log_p:.3f}{sure})")
-    if found["method"] == "rejection":
-        say.print(f"kept {found['samples']:,} of {found['particles']:,} draws")
-    else:
-        say.print(
-            f"the {found['particles']:,} particles are worth {found['effective']:,.0f}, at worst "
-            f"{found['least_effective']:.0%} of them on the way; the samples come from "
-            f"{found['ancestors']:,} of them, as if from {found['families']:,.0f} with equal shares"
-        )
-        if found["rejection_seconds"] is not None:  # which a method without a pilot cannot tell
-            say.print(f"rejection would have taken {_duration(found['rejection_seconds'])}")
-    for name, (distance, floor) in found["from_rejection"].items():
-        say.print(f"D({escape(name)}) from rejection {distance:.3f}, floor {floor:.3f}")
-    _warn(found, say)
-    return summary
-
-
-def _warn(found: dict[str, Any], say: Console) -> None:
-    for warning in found["warnings"]:
-        say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= 1e6 * YEAR:
-        return f"{seconds / YEAR:.0e} years"
-    for size, name in ((YEAR, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {name}"
-    return f"{seconds:,.1f} seconds"

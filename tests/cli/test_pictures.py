@@ -228,7 +228,7 @@ def test_sample_as_images_are_by_default(small: Path, model: Path) -> None:
     """The method of images has no pilot, and so cannot tell what rejection would take."""
     rule = "mean(image, upper) <= 0.9"
     done = run("sample", str(model), "--where", rule, "-n", "4", "--steps", "4", "-o", "a.npz")
-    assert "scenario met by" in done.stderr
+    assert "scenario satisfied by" in done.stderr
     assert "next: surrogate report a.npz --against" in done.stderr
     assert read_images("a.npz").sizes["sample"] == 4
 
@@ -252,7 +252,7 @@ def test_sample_a_scenario(small: Path, model: Path) -> None:
     named = ("--picture", "target=face.png", "--region", "top=0:2,0:8")
     words = ("--where", rule, *named, "-n", "4", "--steps", "4", "-o", "a.npz")
     done = run("sample", str(model), *words, "--method", "universal")
-    assert "scenario met by" in done.stderr
+    assert "scenario satisfied by" in done.stderr
     assert "next: surrogate report a.npz" in done.stderr
     found = read_images("a.npz")
     assert found.satisfied.shape == (4,)

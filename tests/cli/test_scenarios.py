@@ -30,7 +30,7 @@ def test_a_bridge_and_a_rule() -> None:
     assert code == 0, said
     told = json.loads(out)
     assert told["satisfied"] == told["consistent"] == 1
-    assert "scenario met by 100.0% of the samples; 100.0% consistent with the network" in said
+    assert "scenario satisfied by 100.0% of the samples; 100.0% consistent with the network" in said
     assert "by chance; the model's own error comes on top" in said
     assert "rejection would have taken" in said
     assert "next: surrogate report samples.nc" in said
@@ -49,7 +49,7 @@ def test_what_is_common_is_drawn_and_kept() -> None:
     assert code == 0, said
     assert "method: rejection" in said
     assert "1 trajectory of S, I, R" in said
-    assert "kept 1 of " in said
+    assert "accepted 1 of " in said
 
 
 def test_a_scenario_far_from_the_training_data_is_an_extrapolation() -> None:

@@ -1,0 +1,63 @@
+"""Mistakes are answered before torch is imported: syntax, missing files and models, existing output.
+
+Each command runs in a process of its own that fails if it imports torch.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = """
+import sys
+sys.modules["torch"] = None  # importing it raises ImportError
+from cli.main import main
+main(prog_name="surrogate")
+"""
+
+
+def answered(here: Path, *words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], cwd=here, capture_output=True, text=True, timeout=300
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("sample", "--where", "max(I <= 20"), "--where: the formula stops here"),
+        (("sample", "--where", "@missing.txt"), "there is no file 'missing.txt' of rules"),
+        (("sample", "nowhere"), "there is no model folder 'nowhere'"),
+        (("sample", "--device", "meta"), "--device is cpu, cuda, mps"),
+        (("sample", "-n", "0"), "--samples must be >= 1"),
+        (("train", "nothing.csv"), "there is no file 'nothing.csv'"),
+        (("train", "nothing.nc"), "there is no file 'nothing.nc'"),
+        (("train", "trajectories.nc", "-o", "full"), "'full' is a folder with other things"),
+        (("check", "nothing.nc", "--where", "x > 1"), "there is no file 'nothing.nc'"),
+        (("check", "taken.nc", "--where", "x > "), "--where: the formula stops here"),
+        (("evaluate", "nothing.nc", "--against", "taken.nc"), "there is no file 'nothing.nc'"),
+        (("plot", "nothing.nc"), "there is no file 'nothing.nc'"),
+        (("report", "nothing.nc"), "there is no file 'nothing.nc'"),
+        (("reference", "esirs", "--where", "max(I <= 20"), "--where: the formula stops here"),
+        (("reference", "esirs"), "state a scenario with --bridge or --where"),
+        (("simulate", "esirs", "-o", "taken.nc"), "--force"),
+        (("simulate", "esris"), "did you mean 'esirs'"),
+    ],
+)
+def test_mistakes_are_answered(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    (tmp_path / "taken.nc").write_bytes(b"")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    code, said = answered(tmp_path, *words)
+    assert says in said
+    assert code == 2
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("command", ["sample", "train", "check", "evaluate", "report", "reference"])
+def test_help_is_shown(tmp_path: Path, command: str) -> None:
+    assert answered(tmp_path, command, "--help") == (0, "")
