@@ -154,12 +154,12 @@ def _number(text: str, part: str, option: str) -> float:
 
 def check_syntax(where: tuple[str, ...], bridges: tuple[str, ...]) -> None:
     """Refuse rules that cannot be parsed, before a model or data are loaded."""
-    from constraints import bridge, parse
+    import constraints
 
     for place, rule in _written(where):
-        _placed(place, parse, rule)
+        _placed(place, constraints.parse, rule)
     for text in bridges:
-        _placed("--bridge", bridge, text)
+        _placed("--bridge", constraints.bridge, text)
 
 
 def formulas(

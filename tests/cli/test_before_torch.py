@@ -1,4 +1,4 @@
-"""Mistakes are answered before torch is imported: syntax, missing files and models, existing output.
+"""Mistakes are answered before torch is imported: syntax, missing files, existing output.
 
 Each command runs in a process of its own that fails if it imports torch.
 """
