@@ -15,15 +15,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import complete, console, files, grids, options, pictures
+from cli import complete, console, files, options, pictures, reading
 from cli.errors import UsageError
 from cli.sections import Command, section
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
-
     from constraints import Explanation, Formula, Layout
+    from surrogate.kinds.kind import Data, Kind
 
 
 @click.command(cls=Command)
@@ -76,13 +74,15 @@ def command(
     options.check_syntax(where, bridge)
     files.check_exists(data)
     say = console.messages(quiet)
-    source = _opened(data, image, say)
-    target = _target(out, force, source)
+    opened = reading.opened(data, image, say.print)
+    source = opened.kind.for_formulas(opened.data)
+    target = _target(out, force, opened.kind, source)
 
     from surrogate.kinds import labels, signals
 
     layout = signals.layout_of(source)
-    layout = pictures.read_scenery(named, layout).extended(layout)
+    scenery = pictures.read_scenery(named, layout)
+    layout = layout if scenery is None else scenery.extended(layout)
     rules = options.formulas(where, bridge, layout)
     rules |= _consistency(source, data) if consistency else {}
     tolerances = _possible(rules, layout, end)
@@ -92,7 +92,7 @@ def command(
     if target is not None:
         with console.bar(say, "labelling", samples) as advance:
             labelled = labels.label(source, rules, end, layout=layout, progress=advance)
-        _write(labelled, target)
+        files.write_data(labelled, target)
     if as_json:
         summary = {"data": data, "rules": list(rules), "tolerances": tolerances}
         summary |= found.to_dict()
@@ -109,7 +109,7 @@ def command(
     met = round(found.rows[0].satisfied * found.samples)
     say.print(f"{met:,} of {found.samples:,} samples satisfy {_count(rules)}")
     if target is None:
-        ending = ".nc" if layout.times else ".png" if pictures.is_images(source) else ".csv"
+        ending = Path(opened.kind.outputs[0]).suffix
         say.print(f"next: add -o labelled{ending} to keep the verdicts")
     else:
         say.print(f"[bold]{escape(str(target))}[/bold]")
@@ -117,58 +117,15 @@ def command(
             say.print(f"next: surrogate plot {escape(shlex.quote(str(target)))}")
 
 
-def _opened(path: str, image: dict[str, Any], say: Console) -> xr.Dataset | pd.DataFrame:
-    """Images, trajectories or a table; of rows that belong together, a dataset of such."""
-    import xarray as xr
-
-    images = pictures.opened(path, image, say.print)
-    if images is not None:
-        return images
-    found = files.open_dataset(path)
-    if isinstance(found, xr.Dataset):
-        return found
-    from surrogate.kinds.tables.schema import gathered, with_dates
-
-    table = with_dates(found)
-    together = gathered(table)
-    return table if together is None else together
-
-
-def _target(out: str | None, force: bool, source: xr.Dataset | pd.DataFrame) -> Path | None:
-    """Where to write, if anywhere: trajectories, tables and images have formats of their own."""
+def _target(out: str | None, force: bool, kind: Kind, source: Data) -> Path | None:
+    """Where to write, if anywhere."""
     if out is None:
         return None
-    if pictures.is_images(source):
-        return pictures.targets(out, force)[0]
-    import xarray as xr
-
-    from simulators.storage import SUFFIXES, check_target
-
-    suffixes: tuple[str, ...] = files.TABLES
-    if isinstance(source, xr.Dataset):
-        suffixes = SUFFIXES if "time" in source.dims else files.ROWS
-    target = check_target(out, force, suffixes)
-    if target.suffix.lower() == ".parquet":
-        files.check_parquet()
-    if isinstance(source, xr.Dataset):
-        grids.check_names([str(name) for name in source.data_vars], target)
-    return target
+    names = [str(name) for name in getattr(source, "data_vars", ())]
+    return kind.targets(out, force, names, source)[0]
 
 
-def _write(labelled: xr.Dataset | pd.DataFrame, target: Path) -> None:
-    import xarray as xr
-
-    if isinstance(labelled, xr.Dataset) and pictures.is_images(labelled):
-        pictures.write(labelled, [target])
-        return
-    if isinstance(labelled, xr.Dataset) and target.suffix.lower() in files.TABLES:
-        from surrogate.kinds.tables.schema import to_frame
-
-        labelled = to_frame(labelled)
-    files.write_dataset(labelled, target)
-
-
-def _consistency(source: xr.Dataset | pd.DataFrame, path: str) -> dict[str, Formula]:
+def _consistency(source: Data, path: str) -> dict[str, Formula]:
     from constraints.physics.rules import from_network
     from surrogate.kinds.signals import described
 

@@ -1,84 +1,66 @@
-"""Data to be looked at or compared: trajectories, or a table of rows, which stays one."""
+"""Data to look at or to compare, and those samples of a reference that satisfy rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.markup import escape
 
-from cli import files, options, pictures, shapes, tables
-from simulators.errors import InputError, unknown
+from cli import options, reading, tables
+from cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from surrogate.kinds.signals import Data
+    from surrogate.kinds.kind import Data
 
-FEWEST = 10  # samples that others can be compared with
-OF_ROWS = ("--columns", "--missing")  # options that do not say that there are runs
+MIN_REFERENCE = 10  # samples that others can be compared with
 
 
 def opened(
     path: str, table: dict[str, Any], image: dict[str, Any], say: Callable[[str], None]
 ) -> Data:
-    """A table is one of rows unless an option tells how it holds trajectories."""
-    import pandas as pd
+    """Data of a file as they are; a table holds rows unless an option says that they are steps.
 
-    images = pictures.opened(path, image, say)
-    if images is not None:
-        tables.refuse(table, f"{path!r} holds images")
-        return images
-    used = tables.given(table)
-    runs = [option for option in used if option not in OF_ROWS]
-    if runs and files.is_table(path):
-        return tables.open_trajectories(path, table, say)
-    found = files.open_dataset(path, lambda text: say(escape(text)))
-    rows = isinstance(found, pd.DataFrame) or "time" not in found.dims
-    if not rows:
-        return found
-    if "--missing" in used:
-        raise InputError(
-            f"--missing is for tables of runs (--id, --time); {path!r} holds rows, and values that "
-            "are missing there are compared as such"
-        )
-    if isinstance(found, pd.DataFrame) and (hint := shapes.hint(found)):
-        say(escape(hint))
-    return found if table["columns"] is None else _chosen(path, found, table["columns"])
+    Of two files, options for tables apply to the one that is a table.
+    """
+    given = {**(table if _is_table_file(path) else {}), **image}
+    found = reading.opened(path, given, say)
+    if "columns" not in given:
+        reading.hint(found, say)
+    if "missing" in given:
+        return found.kind.as_read(found.data, found.options)
+    return found.data
+
+
+def check_tables(table: dict[str, Any], *paths: str) -> None:
+    """Refuse options for tables where no file is one."""
+    if not any(_is_table_file(path) for path in paths):
+        tables.refuse(table, "these are none")
+
+
+def _is_table_file(path: str) -> bool:
+    from surrogate.io.formats import TABLE, format_of
+    from surrogate.kinds import kinds  # whose formats are registered
+
+    return bool(kinds()) and format_of(path).holds == TABLE
 
 
 def meeting(path: str, reference: Data, where: tuple[str, ...], say: Callable[[str], None]) -> Data:
-    """Those samples of a reference that meet all rules: what samples of a scenario are beside."""
+    """The samples of a reference that satisfy all rules, as samples of a scenario do."""
     if not where:
         return reference
-    import pandas as pd
-
+    from surrogate.kinds.kind import kind_of
     from surrogate.kinds.labels import label
     from surrogate.kinds.signals import layout_of, samples_of
 
     rules = options.formulas(where, (), layout_of(reference))
     judged = label(reference, rules)
-    met = np.asarray(judged["satisfied"])
-    say(f"{int(met.sum()):,} of {samples_of(reference):,} samples of {escape(path)} meet --where")
-    if met.sum() < FEWEST:
-        raise InputError(
-            f"{int(met.sum())} samples of {path!r} meet --where; at least {FEWEST} are needed to "
+    met = np.flatnonzero(np.asarray(judged["satisfied"]))
+    say(f"{len(met):,} of {samples_of(reference):,} samples of {escape(path)} meet --where")
+    if len(met) < MIN_REFERENCE:
+        raise UsageError(
+            f"{len(met)} samples of {path!r} meet --where; at least {MIN_REFERENCE} are needed to "
             "compare with"
         )
-    if isinstance(reference, pd.DataFrame):
-        return reference[met].reset_index(drop=True)
-    return reference.isel(sample=np.flatnonzero(met))
-
-
-def _chosen(path: str, data: Data, columns: Sequence[str]) -> Data:
-    """The columns that were asked for, and the labels."""
-    from surrogate.kinds.tables.align import columns_of, frame_of, labels_of
-
-    have = columns_of(data, frame_of(data, path))
-    for name in columns:
-        if name not in have:
-            raise InputError(f"{path}: {unknown('column', name, have)}")
-    known = [str(name) for name in data]
-    kept = [
-        name for name in known if name in columns or name not in have or name in labels_of(data)
-    ]
-    return data[kept]
+    return kind_of(reference).chosen(reference, met)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import complete, console, files, options, pictures, tables
-from cli.compared import meeting, opened
+from cli.compared import check_tables, meeting, opened
 from cli.sections import Command, section
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def command(
     for path in filter(None, (data, against, train)):
         files.check_exists(path)
     say = console.messages(quiet)
-    if not any(files.is_table(path) for path in (data, against)):
-        tables.refuse(table, "these are none")
+    check_tables(table, data, against)
     source, reference = (opened(path, table, image, say.print) for path in (data, against))
     learned = None if train is None else opened(train, table, image, say.print)
     reference = meeting(against, reference, where, say.print)

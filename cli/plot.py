@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from rich.markup import escape
 
-from cli import complete, console, files, options, pictures
+from cli import complete, console, files, options, pictures, reading
 from cli.errors import UsageError, unknown
 from cli.sections import Command, section
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from surrogate.kinds.signals import Data
+    from surrogate.kinds.kind import Data
+    from surrogate.kinds.opening import Opened
 
 FORMATS = (".png", ".svg", ".pdf")
 MOST_PANELS = 24
@@ -78,11 +79,11 @@ def command(
     for path in filter(None, (data, against)):
         files.check_exists(path)
     say = console.messages(quiet)
-    images = pictures.opened(data, image, say.print)
-    found = files.open_dataset(data) if images is None else images
+    opened = reading.opened(data, image, say.print)
+    found = opened.data
     target = Path(out) if out is not None else _named(data)
-    if images is not None:
-        _draw_images(images, against, species, title, target, force, say)
+    if opened.kind.name == "images":
+        _draw_images(cast("xr.Dataset", found), against, species, title, target, force, say)
         return
 
     from simulators.storage import check_target
@@ -90,7 +91,7 @@ def command(
 
     check_target(target, force, FORMATS)
     if is_table(found):
-        _draw_table(found, against, species, title, target, say)
+        _draw_table(found, _like(against, opened, say), species, title, target, say)
         return
     source = cast("xr.Dataset", found)
 
@@ -103,11 +104,7 @@ def command(
             raise unknown("species", name, have)
     if not names:
         raise UsageError(f"{data!r} has no variables over (sample, time)")
-    if against is not None and files.is_table(against):
-        raise UsageError(
-            f"{against!r} holds a table, and {data!r} trajectories: draw two of a kind"
-        )
-    other = files.open_trajectories(against) if against else None
+    other = _like(against, opened, say)
     if other is not None and not set(names) & set(series(other)):
         raise UsageError(f"{against!r} has none of {', '.join(names)}: nothing to compare")
     try:
@@ -124,6 +121,19 @@ def command(
     _write(figure, target, names, say)
     if species is None and len(have) > MOST_PANELS:
         say.print(f"the first {MOST_PANELS} of {len(have)} variables; choose others with --species")
+
+
+def _like(against: str | None, opened: Opened, say: Console) -> Any:
+    """A second dataset of the same kind, if there is one."""
+    if against is None:
+        return None
+    other = reading.opened(against, {}, say.print)
+    if other.kind is not opened.kind:
+        raise UsageError(
+            f"{against!r} holds {other.kind.name}, and {opened.path!r} {opened.kind.name}: draw "
+            "two of a kind"
+        )
+    return other.data
 
 
 def _named(data: str) -> Path:
@@ -174,22 +184,19 @@ def _draw_images(
 
 def _draw_table(
     data: Data,
-    against: str | None,
+    against: Data | None,
     species: str | None,
     title: str | None,
     target: Path,
     say: Console,
 ) -> None:
     """A panel for each column, with a second table as outlines."""
-    from surrogate.kinds.tables.align import Rows, is_table, shared
+    from surrogate.kinds.tables.align import Rows, shared
     from surrogate.kinds.tables.plot import small_multiples
 
     sides = [Rows(data, "the data", least=1)]
     if against is not None:
-        other = files.open_dataset(against)
-        if not is_table(other):
-            raise UsageError(f"{against!r} holds trajectories, not a table: draw two of a kind")
-        sides.append(Rows(other, "the other data", least=1))
+        sides.append(Rows(against, "the other data", least=1))
     columns, lone = shared(*sides)
     have = [each.name for each in columns]
     names = [name.strip() for name in species.split(",")] if species else have[:MOST_PANELS]

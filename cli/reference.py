@@ -116,7 +116,7 @@ def command(
         found = _kept(network, program, layout, samples, most, seed, given, say)
     data, method, log_p, error = found
     data = label(data, rules, end).assign_attrs(surrogate_method=method, surrogate_seed=seed)
-    files.write_dataset(data, target)
+    files.write_data(data, target)
     count = data.sizes["sample"]
     say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories, {method}")
     sure = "" if error == 0 else f" ± {error:.3f}"

@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from cli import complete, console, files, options, pictures, tables
-from cli.compared import meeting, opened
+from cli.compared import check_tables, meeting, opened
 from cli.errors import UsageError
 from cli.sections import Command, section
 
@@ -87,8 +87,7 @@ def command(
     for path in filter(None, (data, against, train)):
         files.check_exists(path)
     say = console.messages(quiet)
-    if not any(files.is_table(path) for path in (data, against or data)):
-        tables.refuse(table, "these are none")
+    check_tables(table, data, against or data)
     source = opened(data, table, image, say.print)
     page_ = check_target(out or _named(data), force, FORMATS)
     other, learned = (

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from cli import complete, console, files, grids, options, pictures
+from cli import complete, console, files, options, pictures
 from cli.errors import UsageError
 from cli.sections import Command, section
 from cli.summary import scenario_summary
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 TRAINED = "model"
 DEFAULT = "esirs"
-SAMPLES = 10_000
-TABLE = "table"  # the kind of such a model
 
 
 @click.command(cls=Command)
@@ -215,15 +213,17 @@ def command(
     options.compute_on(device, threads)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
-    targets = _targets(out, force, found)
+    names = list(found.codec.layout().names)
+    targets = found.kind.targets(out, force, names)
     scenery = pictures.read_scenery(named, found.codec.layout())
-    if scenery.given and not where:
-        raise UsageError("--picture, --region and --classifier are for rules: add --where")
-    found = found.knowing(**scenery.given) if scenery.given else found
+    if scenery is not None:
+        if not where:
+            raise UsageError("--picture, --region and --classifier are for rules: add --where")
+        found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
     if samples is None:
-        samples = pictures.SAMPLES if found.kind.stored == pictures.KIND else SAMPLES
+        samples = found.kind.default_samples
     start = time.perf_counter()
     if where or bridge:
         from surrogate.guidance.sampler import Settings
@@ -236,10 +236,10 @@ def command(
                 samples, seed=seed, solver=solver, steps=asked["steps"], progress=advance
             )
     seconds = time.perf_counter() - start
-    _write(draws, targets, found.kind.stored)
+    files.write_data(draws, *targets)
     target = targets[-1]
     places = " and ".join(escape(str(each)) for each in targets)
-    say.print(f"[bold]{places}[/bold]  {escape(_counted(draws, found))}")
+    say.print(f"[bold]{places}[/bold]  {escape(found.kind.described(draws, names))}")
     count = draws.sizes["sample"]
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
@@ -250,56 +250,11 @@ def command(
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
     scenario = bool(where or bridge)
     again = _next(found, target, where, scenario, draws)
-    if scenery.given and target.suffix.lower() != ".png":  # names that a report does not know
+    if scenery is not None and target.suffix.lower() != ".png":  # a report does not know its names
         again = f"surrogate report {shlex.quote(str(target))}"
     say.print(f"next: {escape(again)}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
-
-
-def _targets(out: str | None, force: bool, model: Surrogate) -> list[Path]:
-    """Where to write: trajectories, tables and images have formats of their own."""
-    from simulators.storage import SUFFIXES, check_target
-
-    if model.kind.stored == pictures.KIND:
-        return pictures.targets(out, force)
-    if model.kind.stored != TABLE:
-        return [check_target(out or "samples.nc", force, SUFFIXES)]
-    target = check_target(out or "rows.csv", force, files.ROWS)
-    if target.suffix.lower() == ".parquet":
-        files.check_parquet()
-    grids.check_names(list(model.codec.layout().names), target)
-    return [target]
-
-
-def _write(draws: xr.Dataset, targets: list[Path], kind: str) -> None:
-    """Samples in the formats of the targets."""
-    target = targets[0]
-    if kind == pictures.KIND:
-        pictures.write(draws, targets)
-    elif target.suffix.lower() in files.TABLES:
-        from surrogate.kinds.tables.schema import to_frame
-
-        files.write_dataset(to_frame(draws), target)
-    else:
-        files.write_dataset(draws, target)
-
-
-def _counted(draws: xr.Dataset, model: Surrogate) -> str:
-    """How many there are, in the words for what they are."""
-    from surrogate.kinds.tables.schema import listed
-
-    count = int(draws.sizes["sample"])
-    several = draws.sizes.get("instance", 1)
-    if model.kind.stored == pictures.KIND:
-        from surrogate.kinds.images.files import told
-
-        return told(draws)
-    names = listed(model.codec.layout().names)
-    if model.kind.stored != TABLE:
-        return f"{count:,} {'trajectory' if count == 1 else 'trajectories'} of {names}"
-    many = f"{count:,}" if several == 1 else f"{count:,} times {several}"
-    return f"{many} row{'s' * (count * several != 1)} of {names}"
 
 
 def _next(
@@ -307,9 +262,9 @@ def _next(
 ) -> str:
     """What to do with the samples; those of a scenario are to be compared with what meets it."""
     name = shlex.quote(str(target))
-    if model.kind.stored == pictures.KIND and target.suffix.lower() == ".png":
+    if target.suffix.lower() == ".png":
         return f"look at {name}, or keep the numbers: -o samples.npz"
-    if model.kind.stored not in (TABLE, pictures.KIND):
+    if not model.kind.judged_by_source:
         return f"surrogate {'report' if scenario else 'plot'} {name}"
     words = shlex.split(str(model.about.get("command", "")))  # surrogate train DATA ...
     data = words[2] if len(words) > 2 and not words[2].startswith("-") else "DATA"
@@ -321,17 +276,12 @@ def _next(
 
 
 def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
-    """Rows and images have no steps that a bridge could be between."""
-    if bridges and model.kind.stored == pictures.KIND:
+    """Only trajectories have steps that a bridge can be between."""
+    if bridges and not model.kind.bridges:
+        numbers = [each.name for each in model.codec.layout().signals if not each.categories]
+        rule = shlex.quote(model.kind.example_rule(numbers))
         raise UsageError(
-            "--bridge is for trajectories, values at steps; of images: --where 'mean(image) > 0.3'"
-        )
-    if bridges and model.kind.stored == TABLE:
-        signals = model.codec.layout().signals
-        name = next((each.name for each in signals if not each.categories), "column")
-        rule = f"{name} = 11" if name.isidentifier() else f'"{name}" = 11'
-        raise UsageError(
-            f"--bridge is for trajectories, values at steps; of rows: --where {shlex.quote(rule)}"
+            f"--bridge is for trajectories, values at steps; of {model.kind.name}: --where {rule}"
         )
 
 

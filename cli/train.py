@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,12 +126,7 @@ def command(
         source, make = _simulator(simulated, seed)
     else:
         path = "trajectories.nc" if data is None else data
-        source = _opened(path, table, types, image, say)
-    if transforms and "time" not in source.dims:
-        raise UsageError(
-            "--transform is for trajectories; the numbers of rows are learned by their quantiles, "
-            "and images as they are, which need none"
-        )
+        source = tables.open_data(path, table, types, image, say.print)
 
     from surrogate import fitting
     from surrogate.diffusion.checkpoints import Checkpoints
@@ -152,9 +147,9 @@ def command(
         resume=resume,
     )
     codec, trainer = run.model.codec, run.trainer
-    _check_learned(source, codec.layout().names)
     size = sum(weight.numel() for weight in trainer.weights.values())
-    say.print(f"{escape(_counted(source, codec.learned))}; a network of {size:,} weights")
+    extent = run.model.kind.extent(source, codec.learned)
+    say.print(f"{escape(extent)}; a network of {size:,} weights")
     if trainer.step:
         say.print(f"going on from step {trainer.step:,}")
     model = _trained(run, target, checkpoints, say)
@@ -162,42 +157,6 @@ def command(
     _report(model, target, say.print)
     if as_json:
         click.echo(store.to_json({"path": str(target), **model.about}))
-
-
-def _opened(
-    path: str,
-    table: dict[str, Any],
-    types: tuple[str, ...],
-    image: dict[str, Any],
-    say: Console,
-) -> xr.Dataset:
-    """Images, or else trajectories or rows."""
-    found = pictures.opened(path, image, say.print)
-    if found is None:
-        return tables.open_data(path, table, types, say.print)
-    tables.refuse({**table, "type": types or None}, f"{path!r} holds images")
-    return found
-
-
-def _counted(source: xr.Dataset, learned: str) -> str:
-    """How much there is to learn from."""
-    count = source.sizes["sample"]
-    if pictures.is_images(source):
-        return f"{count:,} {learned}"
-    if "time" in source.dims:
-        return f"{count:,} trajectories of {learned} over {source.sizes['time']} times"
-    columns = len(source.data_vars)
-    return f"{count:,} rows of {columns:,} column{'s' * (columns != 1)}"
-
-
-def _check_learned(source: xr.Dataset, learned: Sequence[str]) -> None:
-    """Refuse to leave out a column in silence."""
-    lost = [str(name) for name in source.data_vars if str(name) not in learned]
-    if lost and "time" not in source.dims and not pictures.is_images(source):
-        raise UsageError(
-            f"columns cannot be learned under the names {', '.join(lost)}, which are those of "
-            f"labels; rename them, or leave them out: --type {shlex.quote(f'{lost[0]}=ignore')}"
-        )
 
 
 def _transforms(given: tuple[str, ...]) -> dict[str, str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from surrogate.errors import SurrogateError as SurrogateError
     from surrogate.errors import TrainingError as TrainingError
     from surrogate.fitting import fit as fit
+    from surrogate.kinds.opening import read as read
+    from surrogate.kinds.opening import write as write
     from surrogate.model import Surrogate as Surrogate
     from surrogate.model import load as load
     from surrogate.model import pretrained as pretrained
@@ -36,7 +38,9 @@ _HOMES = {
     "load": "model",
     "plot": "data",
     "pretrained": "model",
+    "read": "kinds.opening",
     "report": "data",
+    "write": "kinds.opening",
 }
 __all__ = [*_HOMES]  # noqa: PLE0604
 

@@ -25,6 +25,10 @@ class SamplingError(SurrogateError, RuntimeError):
     """A run that found no sample."""
 
 
+class WritingError(SurrogateError, RuntimeError):
+    """A file that could not be written: a full disk, no permission."""
+
+
 class TrainingError(SurrogateError, RuntimeError):
     """A training run that had to stop: a diverging loss, no room to write."""
 

@@ -316,7 +316,7 @@ class Surrogate:
             raise ModelError(f"{str(folder)!r} exists", value=place, remedy=Setting("force", True))
         weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
         spread = {f"covariance.{k}": getattr(self.covariance, k) for k in COVARIANCE_PARTS}
-        with store.whole_folder(Path(folder)) as part:
+        with store.model_folder(Path(folder)) as part:
             kept = {name: narrowest(value) for name, value in (weights | spread).items()}
             self.digest = tensor_files.write_tensors(part / WEIGHTS, kept)
             config = {

@@ -10,17 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from constraints.errors import Action
 from surrogate.errors import ModelError
+from surrogate.io.atomic import atomic_folder, foreign, recover
+from surrogate.io.atomic import write_bytes as write_bytes
 
 VERSION = 1
 SEAL = "seal"
@@ -59,95 +58,46 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     return config
 
 
-@contextmanager
-def whole(target: Path) -> Iterator[Path]:
-    """A path to write to that becomes `target` when all went well, and vanishes when not."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    part = Path(name)
-    try:
-        yield part
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
-        part.chmod(0o644)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+def owns(name: str) -> bool:
+    """Whether a file of this name belongs to a model's folder."""
+    return name in FILES
 
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill that takes the place of `target` when all went well, and vanishes if not."""
+def model_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill that takes the place of `target` at the end, and vanishes on a failure."""
     check_replaceable(target)
-    target = Path(os.path.realpath(target))  # a link stays a link
-    settle(target)
-    part, old = _beside(target)
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
+    with atomic_folder(target, owns) as part:
         yield part
-        if target.exists():
-            target.rename(old)
-        try:
-            part.rename(target)
-        finally:
-            if old.exists() and not target.exists():
-                old.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+
+
+def settle(target: Path) -> None:
+    """Tidy up after a process that was killed while it replaced a model's folder."""
+    recover(target, owns)
 
 
 def check_replaceable(target: Path) -> None:
-    """Refuse a name that is none, a file, and a folder that holds anything but a model's files."""
+    """Refuse an unprintable name, a file, and a folder with anything but the files of a model."""
     if not str(target).isprintable() or target.name in ("", ".."):
-        raise ModelError(f"{str(target)!r} is no name for a model's folder; choose another")
+        raise ModelError(
+            f"{str(target)!r} is no name for a model's folder",
+            value=str(target),
+            remedy="choose another",
+        )
     try:
         if (target.exists() or target.is_symlink()) and not target.is_dir():
             raise ModelError(
                 f"{str(target)!r} is a file, where a folder is needed: it is left alone"
             )
-        others = _others(target)
+        others = foreign(target, owns)
     except OSError as problem:
         raise ModelError(f"cannot write to {str(target)!r}: {problem.strerror}") from None
     if others:
         raise ModelError(
             f"{str(target)!r} is a folder with other things in it, such as {others[0]!r}: it is "
-            "left alone; choose another"
+            "left alone",
+            remedy="choose another",
         )
-
-
-def _others(folder: Path) -> list[str]:
-    """What is in a folder besides the files of a model."""
-    if not folder.is_dir():
-        return []
-    return sorted({each.name for each in folder.iterdir()} - set(FILES))
-
-
-def settle(target: Path) -> None:
-    """Tidy up after a process that was killed while it replaced the folder.
-
-    Two steps replace a folder: killed between them, it is back under its name after this.
-    """
-    target = Path(os.path.realpath(target))
-    if not target.name:
-        return
-    part, old = _beside(target)
-    with suppress(OSError):
-        if old.is_dir() and not target.exists():
-            old.rename(target)
-        for left in (part, old):
-            if not _others(left):  # else it is no leftover of ours
-                shutil.rmtree(left, ignore_errors=True)
-
-
-def _beside(target: Path) -> tuple[Path, Path]:
-    return target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
-
-
-def write_bytes(target: Path, content: bytes) -> None:
-    with whole(target) as part:
-        part.write_bytes(content)
 
 
 def write_json(target: Path, content: Mapping[str, Any]) -> None:

@@ -9,7 +9,8 @@ the object and never looks at the data itself, so that a new kind is one class a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
@@ -17,8 +18,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from constraints.errors import Action, Setting
 from surrogate import diffusion
 from surrogate.errors import ModelError
+from surrogate.io import formats
+from surrogate.io.formats import DATASET, Say
+from surrogate.io.grids import check_names
+from surrogate.io.paths import check_target
 from surrogate.kinds.label_names import LABEL_MEANINGS
 from surrogate.reports import card as cards
 from surrogate.reports.simple import simple_page
@@ -48,6 +54,21 @@ class Knowing(Protocol):
 
 
 M = TypeVar("M", bound=Knowing)
+
+
+Hint = tuple[str | Setting | Action, ...]
+NAMES_LISTED = 12  # in a message
+
+
+def listed(names: Sequence[str], most: int = NAMES_LISTED) -> str:
+    """Names in a sentence, the first ones of many."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a kind whose files are read in one way."""
 
 
 class Kind(ABC):
@@ -183,6 +204,75 @@ class Kind(ABC):
         return cards.table(self.name, found, self.card_rows(found))
 
     # --- files ------------------------------------------------------------------------------------
+
+    reading: ClassVar[type] = NoOptions  # dataclass of `option`s: how files of this kind are read
+    written_as: ClassVar[tuple[str, ...]] = (DATASET,)  # what formats hold, the preferred one first
+    judged_by_source: ClassVar[bool] = False  # samples are compared with the data learned from
+    outputs: ClassVar[tuple[str, ...]] = ("samples.nc",)  # where samples go by default
+
+    def reads(self, holds: str, given: Collection[str]) -> bool:
+        """Whether a file whose format holds a table, or images, is of this kind if it is read with
+        these options. Datasets in files are recognised by `holds`."""
+        return False
+
+    def opened(self, data: Any, path: str, options: Any, say: Say) -> Data:
+        """Data as a format read them, by the options (a `reading`); `say` receives assumptions."""
+        found: Data = data
+        return found
+
+    def as_read(self, data: Data, options: Any) -> Data:
+        """Opened data as `sg.read` returns them."""
+        return data
+
+    def learnable(self, data: Data, path: str, options: Any, say: Say) -> xr.Dataset:
+        """Opened data as a dataset to learn from; `say` receives what was understood of them."""
+        return self.from_python(data)
+
+    def hint(self, data: Data) -> Hint:
+        """How opened data may have been meant instead, with the options that say so."""
+        return ()
+
+    def for_formulas(self, data: Data) -> Data:
+        """Opened data as formulas see them."""
+        return data
+
+    def chosen(self, data: Any, samples: np.ndarray) -> Data:
+        """The samples with these numbers."""
+        found: Data = data.isel(sample=samples)
+        return found
+
+    def endings(self, data: object = None) -> tuple[str, ...]:
+        """Suffixes of files that data of this kind can be written to."""
+        return formats.endings(self.written_as)
+
+    def targets(
+        self, out: str | None, force: bool, names: Iterable[str] = (), data: object = None
+    ) -> list[Path]:
+        """Where to write, the default outputs if that is not given; ModelError if nothing may be
+        written there. `names` are those of the variables."""
+        made = []
+        for name in self.outputs if out is None else (out,):
+            target = check_target(name, force, self.endings(data))
+            formats.format_for(name, self.written_as).check_package()
+            check_names(names, target)
+            made.append(target)
+        return made
+
+    def write(self, data: Data, path: str | Path) -> None:
+        """Write data in the format of the path's suffix, atomically."""
+        formats.write(data, path, self.written_as)
+
+    def extent(self, data: xr.Dataset, learned: str) -> str:
+        """How much there is to learn from; `learned` is how the codec names its variables."""
+        return f"{self.count(int(data.sizes['sample']))} of {learned}"
+
+    def example_rule(self, names: Sequence[str]) -> str:
+        """A formula about samples of this kind, for messages."""
+        return f"{names[0]} >= 0" if names else ""
+
+    def described(self, data: xr.Dataset, names: Sequence[str]) -> str:
+        """How many samples there are, and of what: "40 trajectories of S, I, R"."""
+        return f"{self.count(int(data.sizes['sample']))} of {listed(names)}"
 
 
 def with_label_variables(

@@ -241,7 +241,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("t.nc",), "say what to check"),
         (("other.nc", "--where", "true"), "there is no file 'other.nc'"),
         (("other.csv", "--where", "true"), "there is no file 'other.csv'"),
-        (("folder.csv", "--where", "true"), "'folder.csv' is a folder, not a table"),
+        (("folder.csv", "--where", "true"), "'folder.csv' is a folder, and CSV is a file"),
         (("wine.csv", "--where", "quality[2] > 3"), "no such instance; write quality\n"),
         (("t.nc", "--where", ""), "the formula is empty"),
         (("t.nc", "--where", "forall t: J(t) <= 3"), "'J' (have: I, R, S)"),
@@ -274,10 +274,10 @@ def test_wrong_words(here: Path, words: tuple[str, ...], says: str) -> None:
         ("a.csv", b"x,y\n", "is empty"),
         ("a.csv", b"x,y\n1,2,3\n1,2,3\n", "cannot read 'a.csv' as a table"),
         ("a.csv", b"x,y\n1,2\n1,2,3\n", "cannot read 'a.csv' as a table"),
-        ("a.csv", b"\xff\xfex\x00,y\n1,2\n", "cannot read 'a.csv' as a table"),
-        ("a.csv.gz", b"x,y\n1,2\n", "cannot read 'a.csv.gz' as a table"),
-        ("a.nc", b"x", "cannot read 'a.nc' as trajectories"),
-        ("a.txt", b"x", "trajectories end in .nc or .zarr"),
+        ("a.csv", b"\xff\xfex\x00,y\n1,2\n", "cannot read 'a.csv' as CSV"),
+        ("a.csv.gz", b"x,y\n1,2\n", "cannot read 'a.csv.gz' as CSV"),
+        ("a.nc", b"x", "cannot read 'a.nc' as netCDF"),
+        ("a.txt", b"x", "(have: .nc, "),
     ],
 )
 def test_files_that_cannot_be_judged(here: Path, name: str, content: bytes, says: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from click.testing import CliRunner, Result
 
-from cli import evaluate as command
+from cli import reading
 from cli.main import main
 from simulators import models, simulate
 from surrogate.data import evaluate
@@ -148,7 +148,6 @@ def test_what_is_told_of_tables(tmp_path: Path) -> None:
         (("--target", "z"), "there is no column 'z' to predict"),
         (("--target", "wrd"), "did you mean 'word'?"),
         (("--columns", "x,z"), "unknown column 'z'"),
-        (("--missing", "drop"), "--missing is for tables of runs"),
         (("--train", "a.nc"), "give data of one kind"),
     ):
         assert says in run(rows, "--against", real, *words, code=2).output
@@ -217,7 +216,7 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
     refused(netcdf(data.assign_coords(time=2 * data.time)), "a.nc", "the times differ: step 1")
     refused(netcdf(data.rename(S="X")), "a.nc", "only in SIDE: X")
     refused(netcdf(data.assign(S=data.S.isel(time=0, drop=True))), "a.nc", "S is a ")
-    refused(netcdf(data.rename(sample="draw")), "a.nc", "no dimensions (sample, time)")
+    refused(netcdf(data.rename(sample="draw")), "a.nc", "holds no samples")
     refused(netcdf(data.isel(time=0, drop=True)), "a.nc", "give data of one kind")
     unweighted = np.full(300, -np.inf)
     refused(netcdf(data.assign(log_weight=("sample", unweighted))), "a.nc", "SIDE: log_weight")
@@ -236,16 +235,16 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
 def test_a_run_that_had_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training's own error has the exit code 1; what nobody foresaw is not hidden."""
 
-    def stops(path: str, say: object) -> None:
+    def stops(path: str, given: object, say: object) -> None:
         raise TrainingError("the loss diverged")
 
-    monkeypatch.setattr(command.files, "open_dataset", stops)
+    monkeypatch.setattr(reading, "opened", stops)
     assert run("a.nc", "--against", "a.nc", code=1).output == "Error: the loss diverged\n"
 
-    def breaks(path: str, say: object) -> None:
+    def breaks(path: str, given: object, say: object) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(command.files, "open_dataset", breaks)
+    monkeypatch.setattr(reading, "opened", breaks)
     done = CliRunner().invoke(main, ["evaluate", "a.nc", "--against", "a.nc"])
     assert isinstance(done.exception, RuntimeError)
 

@@ -104,7 +104,7 @@ def test_sample_to_each_format(small: Path, model: Path, name: str) -> None:
 
 def test_sample_refuses_other_formats(small: Path, model: Path) -> None:
     said = run("sample", str(model), "-o", "rows.csv", code=2).stderr
-    assert "must end in .npz or .png or .nc, or in / for a folder of pictures" in said
+    assert "must end in .npz or .png or / or .nc" in said
     said = run("sample", str(model), "--bridge", "S0=1", code=2).stderr
     assert "--bridge is for trajectories" in said
     Path("mine").mkdir()
@@ -135,7 +135,7 @@ def test_evaluate_images(digits: Path) -> None:
     said = run("evaluate", "digits.npz", "--against", "trajectories.nc", code=2).stderr
     assert "the samples are images, the reference are trajectories" in said
     said = run("evaluate", "digits.npz", "--against", "others.npz", "--target", "x", code=2).stderr
-    assert "target is for tables, and these are images" in said
+    assert "target is for rows, and these are images" in said
 
 
 def test_report_on_images(digits: Path) -> None:
@@ -188,13 +188,13 @@ def test_data_that_are_no_images(small: Path, digits: Path) -> None:
         in run("train", "huge.npz", code=2).stderr
     )
     Path("empty").mkdir()
-    assert "no folder with pictures (.png, .jpg)" in run("train", "empty", code=2).stderr
+    assert "nor a folder with pictures (.png, .jpg)" in run("train", "empty", code=2).stderr
     said = run("train", "trajectories.nc", "--grey", code=2).stderr
-    assert "--grey is for images; 'trajectories.nc' holds none" in said
+    assert "'trajectories.nc' holds trajectories; leave out --grey, which is for images" in said
     said = run("train", "digits.npz", "--window", "3", code=2).stderr
-    assert "--window is for tables; 'digits.npz' holds images" in said
+    assert "'digits.npz' holds images; leave out --window, which is for trajectories" in said
     said = run("train", "digits.npz", "--size", "big", code=2).stderr
-    assert "--size is a side, 32, or a width and a height, 32x24, not 'big'" in said
+    assert "--size: a size is a side, 32, or a width and a height, 32x24, not 'big'" in said
     assert "there is no file" in run("train", "absent.npz", code=2).stderr
 
 
@@ -219,7 +219,7 @@ def test_pictures_and_regions_are_checked(small: Path, model: Path) -> None:
     assert "black all over" in refused("--region", "eyes=black.png")
     assert "is no folder of a classifier" in refused("--classifier", "nowhere")
     said = run("sample", "esirs", "--where", "S0 > 3", "--picture", "x=face.png", code=2).stderr
-    assert "--picture is for models of images; this one is of S" in said
+    assert "pictures can be named for images; this is about S" in said
     said = run("sample", str(model), "--picture", "x=face.png", code=2).stderr
     assert "add --where" in said
 

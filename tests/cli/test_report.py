@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulate(models.esirs(), samples=80, seed=2).to_netcdf(folder / "reference.nc")
     few = plain[["S", "I"]].isel(time=slice(4)).drop_attrs()
     few.to_dataframe().reset_index().to_csv(folder / "runs.csv", index=False)
-    files.write_dataset(few, folder / "few.zarr")
+    files.write_data(few, folder / "few.zarr")
     return folder
 
 

@@ -107,20 +107,20 @@ def test_some_columns_and_missing_values(wine: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--type", "quality"), "--type is COLUMN=KIND, as in quality=category, not 'quality'"),
-        (("--type", "=category"), "--type is COLUMN=KIND"),
+        (("--type", "quality"), "a type is COLUMN=TYPE, as in quality=category, not 'quality'"),
+        (("--type", "=category"), "a type is COLUMN=TYPE"),
         (("--type", "qualty=category"), "no column 'qualty' (did you mean 'quality'?)"),
         (
             ("--type", "quality=word"),
-            "number, integer, category, boolean, date, ignore, not 'word'",
+            "the type of quality is not 'word' (have: number, integer",
         ),
         (("--type", "colour=number"), "colour cannot be a number: it is '"),
         (("--type", "colour=number"), "(--type colour=category)"),
         (("--type", "fixed acidity=integer"), "(--type 'fixed acidity=number')"),
-        (("--type", "quality=number", "--type", "quality=date"), "said to be number and date"),
+        (("--type", "quality=number", "--type", "quality=date"), "given as number and as date"),
         (("--columns", "alcohol,qualty"), "did you mean 'quality'?"),
-        (("--columns", "alcohol,alcohol"), "--columns are different names"),
-        (("--transform", "alcohol=log"), "--transform is for trajectories"),
+        (("--columns", "alcohol,alcohol"), "columns must be different names"),
+        (("--transform", "alcohol=log"), "no transform of 'alcohol'"),
         (("--missing", "keep"), "'keep' is not one of"),
     ],
 )
@@ -133,7 +133,7 @@ def test_wrong_words(wine: Path, words: tuple[str, ...], says: str) -> None:
     ("words", "says"),
     [
         (("--bridge", "alcohol3=2"), "of rows: --where '\"fixed acidity\" = 11'"),
-        (("-o", "rows.zarr"), "must end in .csv or .tsv or .parquet or .nc"),
+        (("-o", "rows.txt"), "must end in .csv or .tsv or .parquet or .nc"),
         (("-o", "nowhere/rows.csv"), "there is no folder"),
         (("--where", "alcohl >= 3"), "did you mean 'alcohol'"),
         (("--where", "colour = pink"), "unknown category of colour"),

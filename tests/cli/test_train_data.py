@@ -19,7 +19,7 @@ def test_a_simulator_as_the_source(small: Path) -> None:
     said = run("train", "--simulate", "sir", "--type", "S=number", "-o", "b", code=2)
     assert "--type is for tables; --simulate makes trajectories" in said.output
     said = run("train", "trajectories.nc", "--type", "S=number", "-o", "b", code=2)
-    assert "--type is for tables; 'trajectories.nc' holds trajectories" in said.output
+    assert "holds trajectories; leave out --type, which is for rows" in said.output
 
 
 def test_a_series_cut_into_windows(small: Path) -> None:
@@ -61,9 +61,9 @@ def test_kinds_and_models_of_gaps_are_for_rows(
 ) -> None:
     table.to_csv("t.csv", index=False)
     said = run("train", "t.csv", *words, "--type", "y=number", code=2).output
-    assert f"--type is for tables of rows, and this is said to be one of runs ({words[0]})" in said
+    assert "holds trajectories; leave out --type, which is for rows" in said
     said = run("train", "t.csv", *words, "--missing", "model", code=2).output
-    assert "--missing model is for tables of rows; of runs: refuse or drop" in said
+    assert "missing values of runs cannot be modelled" in said
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -81,7 +81,7 @@ def test_tables_of_several_makes(small: Path, table: pd.DataFrame, encoding: str
         (
             {},
             ("--id", "runn"),
-            "there is no column 'runn' (did you mean 'run'?); have run, t, x, y",
+            "there is no column 'runn' (did you mean 'run'?) (have: run, t, x, y)",
         ),
         ({}, ("--columns", "x,z"), "there is no column 'z'"),
         ({}, ("--columns", "x,x"), "different names"),
@@ -91,7 +91,7 @@ def test_tables_of_several_makes(small: Path, table: pd.DataFrame, encoding: str
         ({}, ("--window", str(10**25)), "do not fit"),
         ({}, ("--window", "5", "--stride", "0"), "stride is a number of steps >= 1, not 0"),
         ({}, ("--window", "1"), "window is a number of steps >= 2, not 1"),
-        ({}, ("--stride", "2"), "give window as well"),
+        ({}, ("--stride", "2"), "give the length of windows as well"),
         ({}, ("--pool", " "), "pool is a name"),
         ({"x": (123, np.nan)}, (), "x is missing at 3 of run 12"),
         ({"x": (123, np.nan)}, (), "(--missing drop)"),
@@ -146,9 +146,9 @@ def test_runs_with_other_times_are_named(small: Path, table: pd.DataFrame) -> No
         ("a.csv.gz", b"junk", "Not a gzipped file"),
         ("a.nc", b"", "is an empty file"),
         ("a.nc", b"a,b\n1,2\n", "is not a netCDF file"),
-        ("a.nc", b"\x89HDF\r\n\x1a\n" + bytes(100), "cannot read 'a.nc' as trajectories"),
-        ("a.txt", b"a,b\n1,2\n", "trajectories end in .nc or .zarr, tables in .csv"),
-        ("a.zarr", b"", "neither a netCDF file"),
+        ("a.nc", b"\x89HDF\r\n\x1a\n" + bytes(100), "cannot read 'a.nc' as netCDF"),
+        ("a.txt", b"a,b\n1,2\n", "(have: .nc, "),
+        ("a.zarr", b"", "is a file, and Zarr is a folder"),
     ],
 )
 def test_files_of_another_kind(small: Path, name: str, content: bytes, says: str) -> None:
@@ -173,7 +173,7 @@ def test_bad_trajectories(small: Path, data: xr.Dataset) -> None:
     refused(plain.map(lambda each: 0 * each + 5), "all trajectories are the same")
     refused(with_value(np.nan), "first at sample 7, step 3")
     refused(with_value(np.inf), "I has infinite values")
-    refused(data.rename(sample="draw"), "no dimensions (sample, time) or (sample)")
+    refused(data.rename(sample="draw"), "holds no samples")
     refused(data.isel(sample=slice(0)), "is empty")
     refused(data.isel(time=slice(None, None, -1)), "increase")
     refused(data.drop_vars(["S", "I", "R"]), "no signals")

@@ -23,14 +23,15 @@ from typing import IO, Any
 
 import numpy as np
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
-from surrogate.kinds.images.values import LARGEST, Say
+from surrogate.kinds.images.values import MAX_ARRAY_BYTES, Say
 
 IDX = re.compile(r"(idx\d?(-ubyte)?|ubyte)(\.gz)?$", re.IGNORECASE)
-NAMES = ("images", "image", "x", "arr_0")  # of the array in .npz, the likeliest first
-LABELS = ("labels", "label", "y", "targets")
-ABOUT = 10_000_000  # characters of what a file tells of itself
-SHOWN = 8  # names in a message
+IMAGE_ARRAYS = ("images", "image", "x", "arr_0")  # of the array in .npz, the likeliest first
+LABEL_ARRAYS = ("labels", "label", "y", "targets")
+MAX_ABOUT_BYTES = 10_000_000  # of the description that we write into a file
+NAMES_SHOWN = 8  # names in a message
 UNREADABLE = (OSError, EOFError, RuntimeError, NotImplementedError, ValueError, zlib.error)
 
 
@@ -48,7 +49,7 @@ def readable(place: Path, what: str) -> Iterator[None]:
         raise ModelError(f"cannot read {str(place)!r} as {what}: {reason}") from None
 
 
-def listed(names: Sequence[str], most: int = SHOWN) -> str:
+def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))
 
 
@@ -93,10 +94,11 @@ def _refuse_objects(header: Header, place: Path) -> None:
             "stranger's could run code; save numbers, as in "
             "numpy.savez(file, images=numpy.stack(images))"
         )
-    if header.bytes > LARGEST:
+    if header.bytes > MAX_ARRAY_BYTES:
         raise ModelError(
             f"{header.name!r} in {str(place)!r} would take {header.bytes / 1e9:,.0f} GB (shape "
-            f"{header.shape}); the most that is read is {LARGEST / 1e9:.0f} GB: take fewer images"
+            f"{header.shape}); the most that is read is "
+            f"{MAX_ARRAY_BYTES / 1e9:.0f} GB: take fewer images"
         )
 
 
@@ -178,7 +180,12 @@ def _unpacked(packed: zipfile.ZipFile, header: Header, place: Path) -> np.ndarra
 def _about(packed: zipfile.ZipFile, headers: Mapping[str, Header]) -> Mapping[str, Any]:
     """What we wrote about the arrays, if we did."""
     header = headers.get("about")
-    if header is None or header.shape != () or header.dtype.kind != "U" or header.bytes > ABOUT:
+    if (
+        header is None
+        or header.shape != ()
+        or header.dtype.kind != "U"
+        or header.bytes > MAX_ABOUT_BYTES
+    ):
         return {}
     with packed.open("about.npy") as file:
         text = str(np.lib.format.read_array(file, allow_pickle=False))
@@ -201,7 +208,7 @@ def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: 
             )
         return array
     known = [str(each) for each in headers.values()]
-    for name in NAMES:
+    for name in IMAGE_ARRAYS:
         if name in headers and (headers[name].fits or headers[name].dtype.hasobject):
             return name
     fitting = [name for name, header in headers.items() if header.fits]
@@ -223,7 +230,8 @@ def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: 
         )
     raise ModelError(
         f"{str(place)!r} holds several arrays that may be images: "
-        f"{listed([str(headers[name]) for name in fitting])}; choose one (array={fitting[0]})"
+        f"{listed([str(headers[name]) for name in fitting])}",
+        remedy=("choose one (", Setting("array", fitting[0]), ")"),
     )
 
 
@@ -238,7 +246,7 @@ def _labels_in(
             )
         return labels
     named = images.replace("images", "labels").replace("x", "y", 1)  # x_train, y_train
-    for name in (*LABELS, named):
+    for name in (*LABEL_ARRAYS, named):
         header = headers.get(name)
         if header is not None and name != images and header.shape == (count,):
             return name if header.dtype.kind in "iubUS" else None
@@ -275,7 +283,7 @@ def read_idx(place: Path, labels: bool = False) -> np.ndarray:
         if len(shape) < magic[3]:
             raise ModelError(f"{str(place)!r} is cut short in its header: fetch it again")
         wanted_bytes = math.prod(shape)
-        if wanted_bytes > LARGEST:
+        if wanted_bytes > MAX_ARRAY_BYTES:
             raise ModelError(
                 f"{str(place)!r} says that it holds {shape[0]:,} images of shape {shape[1:]}, "
                 f"{wanted_bytes / 1e9:,.0f} GB: it is damaged, or more than can be read"

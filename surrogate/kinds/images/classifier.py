@@ -132,7 +132,7 @@ class Classifier:
     def save(self, folder: str | Path) -> None:
         """Write the classifier's folder, whole or not at all; one that was there is replaced."""
         check_place(folder)
-        with store.whole_folder(Path(folder)) as part:
+        with store.model_folder(Path(folder)) as part:
             self.digest = tensor_files.write_tensors(part / WEIGHTS, self.network.state_dict())
             config = {
                 "version": store.VERSION,

@@ -1,27 +1,25 @@
-"""Images in files and arrays as datasets, and back.
+"""Images in files: how they are read and written, and the formats that hold them.
 
-`read_images` takes what people have: .npz, .npy, IDX, folders of PNG and JPEG, .nc of our own.
-`write_images` writes .npz, .nc or a folder of PNG without loss, and .png as a contact sheet.
+`read_images` reads .npz, .npy, IDX, folders of PNG and JPEG, and netCDF; `write_images` writes
+.npz, .nc and folders of PNG without loss, and .png as a contact sheet.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
-from surrogate.io.model_folder import whole
-from surrogate.kinds.images import array_files, picture_files
+from surrogate.io import formats
+from surrogate.io.formats import DATASET, IMAGES, Format
+from surrogate.kinds.images import array_files, picture_files, write_files
 from surrogate.kinds.images.array_files import readable
 from surrogate.kinds.images.values import (
     IMAGE,
@@ -33,7 +31,6 @@ from surrogate.kinds.images.values import (
     greyed,
     resized,
     silent,
-    upright,
 )
 from surrogate.kinds.images.values import channels_of as channels_of
 from surrogate.kinds.images.values import from_array as from_array
@@ -43,22 +40,12 @@ from surrogate.kinds.images.values import spelled as spelled
 from surrogate.kinds.images.values import to_array as to_array
 from surrogate.kinds.images.values import told as told
 
-ENDINGS = (".npz", ".png", ".nc")  # that images are written to; a name without one is a folder
-TABLE = "labels.csv"  # beside the pictures of a folder
-_OURS = re.compile(r"\d+(-\d+)?\.png|labels\.csv")
 
-
-def names_images(path: str | Path) -> bool:
-    """Whether a path is one of images, by its name, or a folder's by what is in it.
-
-    A netCDF file may hold them too, which only looking into it tells.
-    """
-    place = Path(path)
-    if place.is_dir():
-        if place.suffix.lower() == ".zarr" or (place / "zarr.json").exists():
-            return False
-        return bool(picture_files.pictures_in(place))
-    return place.suffix.lower() in (".npz", ".npy") or array_files.is_idx(place.name)
+def names_pictures(place: Path) -> bool:
+    """Whether a path is a folder of pictures."""
+    if not place.is_dir() or place.suffix.lower() == ".zarr" or (place / "zarr.json").exists():
+        return False
+    return bool(picture_files.pictures_in(place))
 
 
 def read_images(
@@ -68,31 +55,32 @@ def read_images(
     array: str | None = None,
     size: int | Size | None = None,
     grey: bool = False,
-    damaged: str = "refuse",
+    skip_damaged: bool = False,
     say: Say = silent,
 ) -> xr.Dataset:
     """Images from .npz, .npy, IDX (.gz or not), a folder of PNG and JPEG, or netCDF.
 
-    `labels`: a file of them (IDX, .npy), or an array of the .npz; else those found beside. `array`:
-    the name of the images in .npz. `size`: scale and cut to a width (and height). `grey`: without
-    colours. `damaged`: "refuse" or "skip" pictures of a folder that cannot be read. `say` is told
-    what was assumed.
+    The settings are those of `surrogate.io.reading.ImageOptions`; `say` receives what was assumed.
     """
     place = Path(path)
-    if damaged not in ("refuse", "skip"):
-        raise ModelError(f"damaged is refuse or skip, not {damaged!r}")
     wanted = None if size is None else _size(size)
     if not place.exists():
         raise ModelError(f"there is no file or folder {str(place)!r}")
     if array is not None and place.suffix.lower() != ".npz":
-        raise ModelError(f"an array is named in .npz files (array={array}); {place.name} is none")
-    if damaged == "skip" and not place.is_dir():
-        raise ModelError(
-            f'pictures of a folder can be skipped (damaged="skip"); {place.name} is one file'
-        )
-    data = _read(place, labels, array, wanted, grey, damaged == "skip", say)
+        raise _one_file(place, "only .npz files have arrays with names", Setting("array", array))
+    if skip_damaged and not place.is_dir():
+        raise _one_file(place, "it is one file, no folder", Setting("skip_damaged", True))
+    return adapted(_read(place, labels, array, wanted, grey, skip_damaged, say), grey, wanted)
+
+
+def _one_file(place: Path, why: str, setting: Setting) -> ModelError:
+    return ModelError(f"{place.name}: {why}", remedy=("leave out ", setting))
+
+
+def adapted(data: xr.Dataset, grey: bool, size: int | Size | None) -> xr.Dataset:
+    """Images in grey and of another size, if that is requested."""
     data = greyed(data) if grey else data
-    return data if wanted is None else resized(data, wanted)
+    return data if size is None else resized(data, _size(size))
 
 
 def _size(size: int | Size) -> Size:
@@ -169,10 +157,14 @@ def _beside(place: Path, labels: str | Path | None, count: int, say: Say) -> np.
 
 def _netcdf(place: Path, say: Say) -> xr.Dataset:
     with readable(place, "netCDF"), xr.open_dataset(place, engine="netcdf4", cache=False) as data:
-        if not is_images(data):
-            raise ModelError(
-                f"{str(place)!r} holds no images: it has no variable image (sample, ..., y, x)"
-            )
+        return loaded(data, str(place), say)
+
+
+def loaded(data: xr.Dataset, path: str, say: Say) -> xr.Dataset:
+    """The images of a dataset that was opened lazily, in memory and checked."""
+    if not is_images(data):
+        raise ModelError(f"{path!r} holds no images: it has no variable image (sample, ..., y, x)")
+    with readable(Path(path), "images"):
         return checked(data.load(), say)
 
 
@@ -199,7 +191,7 @@ def _restored(place: Path, packed: array_files.Packed) -> xr.Dataset:
 
 def _judged(place: Path, found: picture_files.Folder, data: xr.Dataset) -> xr.Dataset:
     """The verdicts and weights that stand in the table of a folder of ours."""
-    table = place / TABLE
+    table = place / write_files.TABLE
     if not table.is_file() or "label" in data:
         return data
     with readable(table, "a table"), table.open(newline="", encoding="utf-8") as file:
@@ -229,119 +221,39 @@ def _judged(place: Path, found: picture_files.Folder, data: xr.Dataset) -> xr.Da
 
 
 def write_images(data: xr.Dataset, path: str | Path) -> None:
-    """Write .npz, .nc or a folder of PNG (a name without an ending), which lose nothing, or .png,
-    a contact sheet; whole or not at all.
-
-    Images of real numbers are bytes in a folder and on a sheet.
-    """
-    target = Path(path)
-    ending = target.suffix.lower()
-    if ending not in (*ENDINGS, ""):
-        raise ModelError(
-            f"cannot write images to {str(target)!r}: the name ends in {', '.join(ENDINGS)}, or in "
-            "nothing for a folder of pictures"
-        )
-    if ending == "":
-        with _folder(target) as part:
-            _write_folder(data, part)
-        return
-
-    with whole(target) as part:
-        if ending == ".npz":
-            with part.open("wb") as file:
-                np.savez_compressed(file, **_packed(data))
-        elif ending == ".nc":
-            _write_netcdf(data, part)
-        else:
-            from surrogate.kinds.images.plot import contact_sheet
-
-            contact_sheet(data).save(part, format="PNG", optimize=True)
+    """Write .npz, .nc or a folder of PNG (a name without a suffix), which lose nothing, or .png, a
+    contact sheet; atomically. Real numbers become bytes in a folder and on a sheet."""
+    if formats.format_for(path, (IMAGES, DATASET)).folder:
+        write_files.check_folder(Path(path))
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    formats.write(data, path, (IMAGES, DATASET))
 
 
-def _packed(data: xr.Dataset) -> dict[str, Any]:
-    """Arrays by name: `images` (N, H, W[, 3]), `labels`, verdicts, weights and `about`, as JSON."""
-    image = upright(data)
-    others = {str(k): v for k, v in data.data_vars.items() if k not in (IMAGE, LABEL)}
-    made = {name: _plain(array.values) for name, array in others.items()}
-    if LABEL in data:
-        made["labels"] = _plain(data[LABEL].values)
-    about = {
-        "order": [str(dim) for dim in image.dims],
-        "dims": {name: [str(dim) for dim in array.dims] for name, array in others.items()},
-        "coords": {"rule": [str(r) for r in data["rule"].values]} if "rule" in data.coords else {},
-        "attrs": data.attrs,
-    }
-    return {"images": image.values, **made, "about": np.array(json.dumps(about, default=str))}
+# --- formats --------------------------------------------------------------------------------------
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Words of a type that needs no pickle."""
-    return values.astype(str) if values.dtype == object else values
+def _read_any(place: Path, options: Mapping[str, Any], say: Say) -> xr.Dataset:
+    return read_images(place, **options, say=say)
 
 
-def _write_netcdf(data: xr.Dataset, part: Path) -> None:
-    numbers = [name for name, array in data.variables.items() if array.dtype.kind in "iufb"]
-    packing = {"zlib": True, "complevel": 1, "shuffle": True, "_FillValue": None}
-    encoding = {name: packing for name in numbers if data[name].ndim}
-    data.drop_encoding().to_netcdf(part, engine="netcdf4", format="NETCDF4", encoding=encoding)
-
-
-def _write_folder(data: xr.Dataset, part: Path) -> None:
-    from PIL import Image
-
-    pixels = to_array(data)
-    several = "instance" in data[IMAGE].dims
-    digits = max(4, len(str(len(pixels) - 1)))
-    columns = {
-        str(name): array.values
-        for name, array in data.data_vars.items()
-        if array.dims == ("sample",) and name != IMAGE
-    }
-    with (part / TABLE).open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["file", *columns])
-        for k, each in enumerate(pixels):
-            for i, picture in enumerate(each if several else [each]):
-                name = f"{k:0{digits}}{f'-{i + 1}' * several}.png"
-                Image.fromarray(picture).save(part / name)
-                rows.writerow([name, *(values[k] for values in columns.values())])
-
-
-def check_folder(target: Path) -> None:
-    """Refuse a folder that holds anything but pictures of ours."""
-    if target.is_file():
-        raise ModelError(f"{str(target)!r} is a file, where a folder is needed: it is left alone")
-    others = [] if not target.is_dir() else [each.name for each in target.iterdir()]
-    foreign = sorted(name for name in others if not _OURS.fullmatch(name))
-    if foreign:
-        raise ModelError(
-            f"{str(target)!r} is a folder with other things in it, such as {foreign[0]!r}: it is "
-            "left alone; choose another"
-        )
-
-
-@contextmanager
-def _folder(target: Path) -> Iterator[Path]:
-    """A folder to fill that takes the place of `target` when all went well, and vanishes if not."""
-    check_folder(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    part, old = beside / "new", beside / "old"
-    try:
-        part.mkdir()
-        yield part
-        if target.exists():
-            target.rename(old)
-        try:
-            part.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def named_folder(path: str | Path) -> bool:
-    """Whether a path is one of a folder of pictures: `out/`, or a name without an ending."""
-    return str(path).endswith("/") or not Path(path).suffix
+formats.register(Format("npz", (".npz",), IMAGES, read=_read_any, write=write_files.write_npz))
+formats.register(Format("npy", (".npy",), IMAGES, read=_read_any))
+formats.register(Format("PNG sheet", (".png",), IMAGES, write=write_files.write_sheet))
+formats.register(
+    Format(
+        "IDX", (), IMAGES, read=_read_any, recognises=lambda place: array_files.is_idx(place.name)
+    )
+)
+formats.register(
+    Format(
+        "folder of pictures",
+        (),
+        IMAGES,
+        read=_read_any,
+        write=write_files.write_folder,
+        written=("/",),
+        folder=True,
+        owns=write_files.owns,
+        recognises=names_pictures,
+    )
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,13 @@ import xarray as xr
 
 from surrogate import diffusion, networks, reports
 from surrogate.errors import ModelError
+from surrogate.io.formats import DATASET, IMAGES, Say
+from surrogate.io.paths import check_parent, exists, has_ending
+from surrogate.io.reading import ImageOptions
 from surrogate.kinds import images
+from surrogate.kinds.images import files, write_files
 from surrogate.kinds.images.values import from_array, is_images
-from surrogate.kinds.kind import Kind, M
+from surrogate.kinds.kind import Data, Kind, M
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -131,3 +135,43 @@ class Images(Kind):
     def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
         metrics: list[CardRow] = images.compare.METRICS.card_rows(found)
         return super().card_rows(found) + metrics
+
+    # --- files ------------------------------------------------------------------------------------
+
+    reading = ImageOptions
+    written_as = (IMAGES, DATASET)
+    outputs = ("samples.png", "samples.npz")
+    judged_by_source = True
+
+    def reads(self, holds: str, given: Collection[str]) -> bool:
+        return holds == IMAGES
+
+    def opened(self, data: Any, path: str, options: Any, say: Say) -> xr.Dataset:
+        """Checked images in memory; array files had the options applied as they were read."""
+        found = files.adapted(files.loaded(data, path, say), options.grey, options.size)
+        say(files.told(found))
+        return found
+
+    def targets(
+        self, out: str | None, force: bool, names: Iterable[str] = (), data: object = None
+    ) -> list[Path]:
+        if out is None or not has_ending(out, ("/",)):
+            return super().targets(out, force, names, data)
+        target = Path(out)
+        write_files.check_folder(target)
+        check_parent(target)
+        if target.is_dir() and any(target.iterdir()) and not force:
+            raise exists(out)
+        return [target]
+
+    def write(self, data: Data, path: str | Path) -> None:
+        files.write_images(self.from_python(data), path)
+
+    def extent(self, data: xr.Dataset, learned: str) -> str:
+        return f"{data.sizes['sample']:,} {learned}"
+
+    def example_rule(self, names: Sequence[str]) -> str:
+        return "mean(image) > 0.3"
+
+    def described(self, data: xr.Dataset, names: Sequence[str]) -> str:
+        return files.told(data)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.kinds.images.array_files import UNREADABLE, listed, readable
 from surrogate.kinds.images.values import Say, Size, check_size, on_white, spelled
@@ -23,9 +24,9 @@ from surrogate.kinds.images.values import Say, Size, check_size, on_white, spell
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PICTURES = (".png", ".jpg", ".jpeg")
-PIXELS = 60_000_000  # of a picture that is made smaller
-GREY = ("1", "L", "LA", "I", "I;16", "F")  # modes of Pillow
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg")
+MAX_PIXELS = 60_000_000  # of a picture
+GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")  # modes of Pillow
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def pictures_in(place: Path) -> list[Path]:
 
 def _is_picture(place: Path) -> bool:
     hidden = place.name.startswith(".")
-    return place.suffix.lower() in PICTURES and not hidden and place.is_file()
+    return place.suffix.lower() in PICTURE_SUFFIXES and not hidden and place.is_file()
 
 
 def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say) -> Folder:
@@ -90,7 +91,7 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
     if not kept:
         raise ModelError(f"every picture in {str(place)!r} is damaged: {damaged[0][1]}")
     if mixed:
-        say("grey pictures among colour were taken as colour; all can be grey (grey=True)")
+        say("grey pictures among colour were taken as colour")
     if size is not None and any(own != size for own, _ in headers.values()):
         say(f"pictures were scaled and cut around their middle to {spelled(size)}")
     below = all(file.parent != place for file in kept)
@@ -103,7 +104,12 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
 def _damaged(problem: ModelError, file: Path, damaged: list[tuple[Path, str]], skip: bool) -> None:
     if not skip:
         raise ModelError(
-            f'{problem}; repair or remove it, or leave out such files (damaged="skip")'
+            str(problem),
+            remedy=(
+                "repair or remove it, or leave out such files (",
+                Setting("skip_damaged", True),
+                ")",
+            ),
         ) from None
     damaged.append((file, str(problem)))
 
@@ -118,8 +124,12 @@ def _agreed(place: Path, headers: Mapping[Path, tuple[Size, bool]]) -> Size:
         width = max(min(usual), 4)
         raise ModelError(
             f"the pictures in {str(place)!r} have different sizes: {odd[0].relative_to(place)!s}"
-            f" is {spelled(own)} where {sizes[usual]:,} of {len(headers):,} are {spelled(usual)}; "
-            f"scale them and cut them around their middle to one size (size={min(width, 512)})"
+            f" is {spelled(own)} where {sizes[usual]:,} of {len(headers):,} are {spelled(usual)}",
+            remedy=(
+                "scale them and crop them around the middle to one size (",
+                Setting("size", min(width, 512)),
+                ")",
+            ),
         )
     return usual
 
@@ -133,10 +143,10 @@ def _picture(place: Path) -> Iterator[Image]:
         warnings.simplefilter("ignore")  # of odd metadata; sizes are looked at here
         try:
             with Image.open(place, formats=("PNG", "JPEG")) as found:
-                if math.prod(found.size) > PIXELS:
+                if math.prod(found.size) > MAX_PIXELS:
                     raise ModelError(
                         f"{str(place)!r} has {spelled(found.size)} pixels, more than "
-                        f"{PIXELS / 1e6:.0f} million: make it smaller first"
+                        f"{MAX_PIXELS / 1e6:.0f} million: make it smaller first"
                     )
                 yield found
         except ModelError:
@@ -158,12 +168,12 @@ def _looked_at(place: Path, size: Size | None) -> tuple[Size, bool]:
         own = (found.height, found.width) if turned else (found.width, found.height)
         if size is None:
             check_size(own, f"; {str(place)!r} is the first")
-        return own, found.mode not in GREY
+        return own, found.mode not in GREY_MODES
 
 
 def is_coloured(place: Path) -> bool:
     with _picture(place) as found:
-        return found.mode not in GREY
+        return found.mode not in GREY_MODES
 
 
 def picture_size(place: Path) -> Size:

@@ -14,14 +14,15 @@ from typing import Any, TypeGuard
 import numpy as np
 import xarray as xr
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 
 IMAGE, LABEL = "image", "label"
 COLOURS = ("red", "green", "blue")
-LEAST, MOST = 4, 512  # pixels a side
-LARGEST = 4_000_000_000  # bytes of an array that is read
+MIN_SIDE, MAX_SIDE = 4, 512  # pixels
+MAX_ARRAY_BYTES = 4_000_000_000  # of an array that is read
 LUMA = (0.299, 0.587, 0.114)  # of red, green and blue in grey (ITU-R BT.601)
-NEAR = 1e-5  # beyond 0 and 1 by which rounding may have carried a number
+ROUNDING = 1e-5  # by which values may lie outside 0 and 1
 
 Say = Callable[[str], None]
 Size = tuple[int, int]  # width, height
@@ -153,13 +154,13 @@ def _upright(array: np.ndarray, say: Say) -> np.ndarray:
         return array
     if array.ndim != 4:
         raise ModelError(f"an array of shape {shape} holds no images{_flat(shape)}")
-    last = shape[3] in (1, 3, 4) and min(shape[1:3]) >= LEAST
-    first = shape[1] in (1, 3, 4) and min(shape[2:]) >= LEAST
+    last = shape[3] in (1, 3, 4) and min(shape[1:3]) >= MIN_SIDE
+    first = shape[1] in (1, 3, 4) and min(shape[2:]) >= MIN_SIDE
     if not (last or first):
         raise ModelError(
             f"an array of shape {shape} holds no images: they are (N, height, width), "
             f"(N, height, width, channels) or (N, channels, height, width), with 1 or 3 channels "
-            f"and {LEAST} to {MOST} pixels a side"
+            f"and {MIN_SIDE} to {MAX_SIDE} pixels a side"
         )
     if last and first:
         say(
@@ -172,13 +173,13 @@ def _upright(array: np.ndarray, say: Say) -> np.ndarray:
 
 
 def _single(shape: tuple[int, ...]) -> str:
-    return "; one colour image is array[None]" * (shape[2] in (3, 4) and shape[0] >= LEAST)
+    return "; one colour image is array[None]" * (shape[2] in (3, 4) and shape[0] >= MIN_SIDE)
 
 
 def _flat(shape: tuple[int, ...]) -> str:
     """How to make images of rows of pixels, or of a single one."""
     side = math.isqrt(shape[-1]) if len(shape) == 2 else 0
-    if side >= LEAST and side * side == shape[-1] and shape[0] != shape[1]:
+    if side >= MIN_SIDE and side * side == shape[-1] and shape[0] != shape[1]:
         return f": rows of {shape[-1]} pixels are images by array.reshape(-1, {side}, {side})"
     if len(shape) == 2:
         return ": a single one is array[None]"
@@ -187,10 +188,11 @@ def _flat(shape: tuple[int, ...]) -> str:
 
 def check_size(size: Size, hint: str = "") -> None:
     """Refuse sides that no model is made for."""
-    if not (min(size) >= LEAST and max(size) <= MOST):
+    if not (min(size) >= MIN_SIDE and max(size) <= MAX_SIDE):
         raise ModelError(
-            f"images of {spelled(size)} cannot be learned: each side has {LEAST} to {MOST} pixels; "
-            f"give them another size (size=32){hint}"
+            f"images of {spelled(size)} cannot be learned: each side has {MIN_SIDE} to {MAX_SIDE} "
+            "pixels",
+            remedy=("give them another size (", Setting("size", 32), f"){hint}"),
         )
 
 
@@ -201,9 +203,9 @@ def _in_range(array: np.ndarray, say: Say) -> np.ndarray:
     low, high = array.min().item(), array.max().item()
     if array.dtype.kind in "iu":
         return _whole(array, low, high, say)
-    if low >= -NEAR and high <= 1 + NEAR:
+    if low >= -ROUNDING and high <= 1 + ROUNDING:
         return np.clip(array.astype(np.float32), 0, 1)
-    if low >= -1 - NEAR and high <= 1 + NEAR:
+    if low >= -1 - ROUNDING and high <= 1 + ROUNDING:
         say("values from -1 to 1 were brought to [0, 1]")
         return np.clip((array.astype(np.float32) + 1) / 2, 0, 1)
     if low >= 0 and high <= 255:

@@ -24,7 +24,7 @@ from surrogate.kinds.label_names import LABELS, label_columns
 from surrogate.kinds.signals import Data, samples_of
 from surrogate.kinds.tables import spellings
 from surrogate.kinds.tables.cells import Dates, Numbers, Truths, Words, raw_of
-from surrogate.kinds.tables.column_types import MARKERS
+from surrogate.kinds.tables.column_types import MISSING_MARKERS
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?")
 SCALED = 300  # powers of two beyond which squares are no numbers
@@ -258,7 +258,9 @@ def _numbers(words: Any) -> Array | None:
 
 def _distinct(words: Any) -> tuple[np.ndarray, list[str]]:
     """Codes (n,) into the different words; beside numbers and dates "?" and "NA" are gaps."""
-    plain = np.array([None if w is None or w.lower() in MARKERS else w for w in words], object)
+    plain = np.array(
+        [None if w is None or w.lower() in MISSING_MARKERS else w for w in words], object
+    )
     codes, kinds = pd.factorize(plain)
     return codes, [str(kind) for kind in kinds]
 

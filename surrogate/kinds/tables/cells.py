@@ -7,6 +7,7 @@ alone, however many rows there are.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from constraints.errors import Action, Remedy
 from surrogate.errors import ModelError
 from surrogate.kinds.label_names import ABSENT
 
@@ -25,8 +27,8 @@ SCALARS = (str, bytes, int, float, np.generic, Decimal)
 class Unlearnable(ModelError):
     """A column of a type that rows cannot have; `why` in a few words."""
 
-    def __init__(self, name: str, why: str, remedy: str) -> None:
-        super().__init__(f"{name} {why}; {remedy}")
+    def __init__(self, name: str, why: str, remedy: Remedy) -> None:
+        super().__init__(f"{name} {why}", remedy=remedy)
         self.why = why
 
 
@@ -85,14 +87,23 @@ class Words:
 Raw = Numbers | Truths | Dates | Words
 
 
-def as_category(name: str) -> str:
-    """A remedy."""
-    return f'take all as words (types={{"{name}": "category"}})'
+Part = str | Action  # of a remedy
 
 
-def leave_out(name: str) -> str:
-    """Another."""
-    return f'leave the column out (types={{"{name}": "ignore"}})'
+def with_type(name: str, kind: str) -> Action:
+    """The setting that makes a column be of one type."""
+    pair = shlex.quote(f"{name}={kind}")
+    return Action(f'types={{"{name}": "{kind}"}}', f"--type {pair}")
+
+
+def as_category(name: str) -> tuple[Part, ...]:
+    """A remedy: learn a column as a category."""
+    return ("take all as categories (", with_type(name, "category"), ")")
+
+
+def leave_out(name: str) -> tuple[Part, ...]:
+    """A remedy: do not learn a column."""
+    return ("leave the column out (", with_type(name, "ignore"), ")")
 
 
 def raw_of(column: pd.Series[Any]) -> Raw:
@@ -104,8 +115,7 @@ def raw_of(column: pd.Series[Any]) -> Raw:
         return Truths(column.astype("boolean").astype("Int8").fillna(-1).to_numpy(np.int8))
     if types.is_complex_dtype(kind) or types.is_timedelta64_dtype(kind):
         what = "durations" if types.is_timedelta64_dtype(kind) else "complex numbers"
-        remedy = f"make them plain numbers, or {leave_out(name)}"
-        raise Unlearnable(name, f"holds {what}", remedy)
+        raise Unlearnable(name, f"holds {what}", ("make them plain numbers, or ", *leave_out(name)))
     if types.is_numeric_dtype(kind):
         return numbers_of(column)
     if types.is_datetime64_any_dtype(kind):
@@ -117,7 +127,10 @@ def raw_of(column: pd.Series[Any]) -> Raw:
     raise Unlearnable(
         name,
         f"holds values of the type {kind}",
-        f"a column is numbers, words, truth values or dates: convert it, or {leave_out(name)}",
+        (
+            "a column is numbers, words, truth values or dates: convert it, or ",
+            *leave_out(name),
+        ),
     )
 
 
@@ -148,8 +161,11 @@ def _objects(column: pd.Series[Any]) -> Raw:
         raise Unlearnable(
             str(column.name),
             f"holds a {odd[0].__name__} in row {row}",
-            "a cell is one number, word, truth value or date: give its parts columns of their own, "
-            f"or {leave_out(str(column.name))}",
+            (
+                "a cell is one number, word, truth value or date: give its parts columns of their "
+                "own, or ",
+                *leave_out(str(column.name)),
+            ),
         )
     return words_of(*pd.factorize(column))
 
@@ -164,7 +180,8 @@ def numbers_of(column: pd.Series[Any]) -> Numbers:
     if infinite.any():
         raise ModelError(
             f"{column.name} is infinite in {int(infinite.sum()):,} of {len(values):,} rows, first "
-            f"in row {int(infinite.argmax())}; repair them, or leave them empty"
+            f"in row {int(infinite.argmax())}",
+            remedy="repair them, or leave them empty",
         )
     return Numbers(values)
 
@@ -185,7 +202,7 @@ def bounded(name: str, read: Any, known: np.ndarray, note: str) -> Dates:
         row = int(beyond.argmax())
         first = str(made.iloc[row])[:10]
         if beyond.sum() > known.sum() / 2:
-            remedy = f"dates lie between 1678 and 2261: {as_category(name)}"
+            remedy = ("dates lie between 1678 and 2261: ", *as_category(name))
             raise Beyond(name, f"is {first} in row {row}", remedy)
         made = made.mask(beyond)
         said = f"{first} and the like are taken as missing, {int(beyond.sum()):,} times"

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 
 from surrogate.errors import ModelError
+from surrogate.io.tables import iso
 from surrogate.kinds.tables import spellings
 from surrogate.kinds.tables.cells import (
     Beyond,
     Dates,
     Numbers,
+    Part,
     Raw,
     Truths,
     Words,
@@ -24,12 +26,13 @@ from surrogate.kinds.tables.cells import (
     leave_out,
     numbers_of,
     raw_of,
+    with_type,
 )
 
 KINDS = ("number", "integer", "category", "boolean", "date", "ignore")
-MARKERS = frozenset(("", "?", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "."))
-NEARLY = 0.95  # of the values, that make a column of what they are
-EXACT = 2**53  # whole numbers up to here are exact in float64
+MISSING_MARKERS = frozenset(("", "?", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "."))
+MOSTLY_ONE_TYPE = 0.95  # share of the values that decides on the type of a column
+MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are exact in float64
 ROUNDED = "numbers beyond 2^53, rounded to 15 digits"
 YES = frozenset(("true", "yes", "t", "y", "1"))
 NO = frozenset(("false", "no", "f", "n", "0"))
@@ -66,7 +69,7 @@ def read(column: pd.Series[Any], kind: str | None = None) -> Read:
         return _date(name, raw)
     if not _is_whole(raw.values):
         return _number(name, raw)
-    if raw.values.dtype.kind == "i" and int(np.abs(raw.values).max()) > EXACT:
+    if raw.values.dtype.kind == "i" and int(np.abs(raw.values).max()) > MAX_EXACT_INTEGER:
         return replace(_number(name, raw), note=ROUNDED)
     return _integer(name, raw)
 
@@ -82,7 +85,7 @@ def _parsed(words: Words) -> np.ndarray:
 
 def _markers(words: Words) -> np.ndarray:
     """Which words (K,) say that there is no value, beside numbers and dates."""
-    return np.array([word.lower() in MARKERS for word in words.words], bool)
+    return np.array([word.lower() in MISSING_MARKERS for word in words.words], bool)
 
 
 def _understood(name: str, words: Words) -> Read:
@@ -103,10 +106,10 @@ def _understood(name: str, words: Words) -> Read:
         return _noted(_dated(name, spelled.words), spelled.note)
     dates |= False if spelled is None else spelled.fits
     for chosen, what in ((numeric, "numbers"), (dates, "dates")):
-        if chosen.any() and words.share(chosen | marks) >= NEARLY:
+        if chosen.any() and words.share(chosen | marks) >= MOSTLY_ONE_TYPE:
             raise _mixed(name, words, ~chosen & ~marks, what)
     made = _category(name, words)
-    if words.share(words.matching(_OTHER_DATE) | marks) >= NEARLY:
+    if words.share(words.matching(_OTHER_DATE) | marks) >= MOSTLY_ONE_TYPE:
         return replace(made, note="dates in several spellings, taken as words")
     plain = zeros and bool((words.matching(_DIGITS) | marks).all())
     return replace(made, note="words, since some begin with 0") if plain else made
@@ -171,7 +174,8 @@ def _mixed(name: str, words: Words, odd: np.ndarray, what: str) -> ModelError:
     first = ", ".join(f"{words.words[code]!r} in row {row}" for row, code in rows)
     return ModelError(
         f"{name} holds {what} but for {int(counts[odd].sum()):,} of {int(counts.sum()):,} values: "
-        f"{first}; repair them, leave them empty, or {as_category(name)}"
+        f"{first}",
+        remedy=("repair them, leave them empty, or ", *as_category(name)),
     )
 
 
@@ -192,22 +196,27 @@ def plain_in(column: pd.Series[Any]) -> np.ndarray | None:
 # --- as a kind ------------------------------------------------------------------------------------
 
 
-def _impossible(name: str, what: str, value: object, row: int, remedy: str) -> ModelError:
-    return ModelError(f"{name} cannot be {what}: it is {str(value)!r} in row {row}; {remedy}")
+def _impossible(name: str, what: str, value: object, row: int, *remedy: Part) -> ModelError:
+    return ModelError(
+        f"{name} cannot be {what}: it is {str(value)!r} in row {row}", value=value, remedy=remedy
+    )
 
 
 def _is_whole(values: np.ndarray) -> bool:
     if values.dtype.kind == "i":
         return True
     known = values[~np.isnan(values)]
-    whole = (known == np.rint(known)) & (np.abs(known) <= EXACT)
+    whole = (known == np.rint(known)) & (np.abs(known) <= MAX_EXACT_INTEGER)
     return bool(known.size and whole.all())
 
 
 def _number(name: str, raw: Raw) -> Read:
     note = ""
     if isinstance(raw, Dates):
-        raise ModelError(f'{name} cannot be a number: it holds dates (types={{"{name}": "date"}})')
+        raise ModelError(
+            f"{name} cannot be a number: it holds dates",
+            remedy=("learn it as such (", with_type(name, "date"), ")"),
+        )
     if isinstance(raw, Truths):
         raw = Numbers(np.where(raw.codes < 0, np.nan, raw.codes.astype(np.float64)))
     spelled = ""
@@ -217,7 +226,7 @@ def _number(name: str, raw: Raw) -> Read:
         odd = np.isnan(numbers) & ~marks
         if odd.any():
             row, word = raw.first(odd)
-            raise _impossible(name, "a number", word, row, as_category(name))
+            raise _impossible(name, "a number", word, row, *as_category(name))
         if marks.any():
             said = " or ".join(repr(word) for word in np.array(raw.words)[marks].tolist())
             note = f"{said} is taken as missing, {int(raw.counts()[marks].sum()):,} times"
@@ -241,16 +250,16 @@ def _integer(name: str, raw: Raw) -> Read:
     stored = isinstance(raw, Numbers) and raw.values.dtype.kind == "i"
     exact = raw.values if isinstance(raw, Numbers) and stored else made.values
     parted = ~made.missing & (made.values != np.rint(made.values))
-    large = ~made.missing & (np.abs(made.values) > EXACT)
+    large = ~made.missing & (np.abs(made.values) > MAX_EXACT_INTEGER)
     if parted.any():
         row = int(parted.argmax())
-        remedy = f'take all as they are (types={{"{name}": "number"}})'
-        raise _impossible(name, "whole numbers", made.values[row], row, remedy)
+        remedy = ("take all as they are (", with_type(name, "number"), ")")
+        raise _impossible(name, "whole numbers", made.values[row], row, *remedy)
     if large.any():
         row = int(large.argmax())
         raise ModelError(
-            f"{name} is {exact[row]} in row {row}, and whole numbers are exact up to 2^53; tell "
-            f"them in another unit, or {leave_out(name)}"
+            f"{name} is {exact[row]} in row {row}, and whole numbers are exact up to 2^53",
+            remedy=("convert them to another unit, or ", *leave_out(name)),
         )
     values = made.values if made.missing.any() else exact.astype(np.int64)
     return Read("integer", values, made.missing, made.distinct, made.note)
@@ -268,7 +277,7 @@ def _in_words(raw: Numbers | Truths | Dates) -> Words:
         return Words(raw.codes, ["False", "True"])
     codes, kinds = pd.factorize(raw.values, sort=True)
     if isinstance(raw, Dates):
-        return Words(codes, written(kinds))
+        return Words(codes, iso(kinds))
     whole = _is_whole(raw.values)
     return Words(codes, [str(int(each)) if whole else repr(float(each)) for each in kinds])
 
@@ -279,11 +288,11 @@ def _boolean(name: str, raw: Raw) -> Read:
     else:
         words = raw if isinstance(raw, Words) else _in_words(raw)
         lower = [word.lower() for word in words.words]
-        odd = np.array([word not in YES | NO | MARKERS for word in lower], bool)
+        odd = np.array([word not in YES | NO | MISSING_MARKERS for word in lower], bool)
         if odd.any():
             row, word = words.first(odd)
-            remedy = f"write true, yes or 1, false, no or 0, or {as_category(name)}"
-            raise _impossible(name, "true or false", word, row, remedy)
+            remedy = ("write true, yes or 1, false, no or 0, or ", *as_category(name))
+            raise _impossible(name, "true or false", word, row, *remedy)
         truth = [1 if word in YES else 0 if word in NO else -1 for word in lower]
         codes = words.spread(np.array(truth, np.int64), -1)
     missing = codes < 0
@@ -299,7 +308,9 @@ def _date(name: str, raw: Raw) -> Read:
         raw = _dates_in(name, raw)
     if not isinstance(raw, Dates):
         what = "numbers" if isinstance(raw, Numbers) else "truth values"
-        raise ModelError(f"{name} cannot be a date: it holds {what}; write dates as 2020-01-31")
+        raise ModelError(
+            f"{name} cannot be a date: it holds {what}", remedy="write dates as 2020-01-31"
+        )
     return Read("date", raw.values, np.isnat(raw.values), _distinct(raw.values), raw.note)
 
 
@@ -311,24 +322,12 @@ def _dates_in(name: str, words: Words) -> Dates:
     odd = made.isna().to_numpy() & ~marks
     if odd.any():
         row, word = words.first(odd)
-        remedy = f"write dates as 2020-01-31, or {as_category(name)}"
-        raise _impossible(name, "a date", word, row, remedy)
+        remedy = ("write dates as 2020-01-31, or ", *as_category(name))
+        raise _impossible(name, "a date", word, row, *remedy)
     zoned = any(_ZONE.fullmatch(word[10:]) for word in words.words)
     codes = np.where(np.append(marks, True)[words.codes], -1, words.codes)
     rows = made.reindex(codes).reset_index(drop=True)
     return bounded(name, rows, codes >= 0, "times in UTC" if zoned else spelled)
-
-
-def written(dates: np.ndarray) -> list[str]:
-    """Dates (N,) as ISO text: only the day where all of them are days."""
-    unit = "D" if format_of(dates) == "date" else "s"
-    return [str(each) for each in dates.astype(f"datetime64[{unit}]")]
-
-
-def format_of(dates: np.ndarray) -> str:
-    """How dates (N,) are told: "date" where all are days, else "datetime"."""
-    known = dates[~np.isnat(dates)]
-    return "date" if bool((known == known.astype("datetime64[D]")).all()) else "datetime"
 
 
 def _distinct(values: np.ndarray) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,14 @@ import xarray as xr
 from constraints.errors import DataError
 from surrogate import networks, reports
 from surrogate.errors import ModelError
+from surrogate.io import formats
+from surrogate.io.formats import DATASET, TABLE, Say
+from surrogate.io.reading import TableOptions, says_runs
 from surrogate.kinds import tables
 from surrogate.kinds.images.values import is_images
-from surrogate.kinds.kind import D, Kind
+from surrogate.kinds.kind import D, Data, Hint, Kind, listed
 from surrogate.kinds.label_names import RULE_PREFIX, label_columns
-from surrogate.kinds.tables import schema
+from surrogate.kinds.tables import files, schema, shapes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -153,3 +157,62 @@ class Tables(Kind):
     def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
         rows: list[CardRow] = tables.compare.card_rows(found)
         return rows
+
+    # --- files ------------------------------------------------------------------------------------
+
+    reading = TableOptions
+    written_as = (TABLE, DATASET)
+    outputs = ("rows.csv",)
+    judged_by_source = True
+
+    def reads(self, holds: str, given: Collection[str]) -> bool:
+        return holds == TABLE and not says_runs(given)
+
+    def opened(self, data: Any, path: str, options: Any, say: Say) -> Data:
+        return files.opened(data, path, options)
+
+    def as_read(self, data: Data, options: Any) -> pd.DataFrame:
+        return files.as_read(data, options)
+
+    def learnable(self, data: Data, path: str, options: Any, say: Say) -> xr.Dataset:
+        return files.learnable(data, path, options, say)
+
+    def hint(self, data: Data) -> Hint:
+        return shapes.hint(data) if isinstance(data, pd.DataFrame) else ()
+
+    def for_formulas(self, data: Data) -> Data:
+        """Text that spells dates and numbers as these; rows written one by one as (sample,
+        instance)."""
+        if not isinstance(data, pd.DataFrame):
+            return data
+        table = schema.with_dates(data)
+        together = schema.gathered(table)
+        return table if together is None else together
+
+    def chosen(self, data: Data, samples: np.ndarray) -> Data:
+        if isinstance(data, pd.DataFrame):
+            return data.iloc[samples].reset_index(drop=True)
+        return data.isel(sample=samples)
+
+    def endings(self, data: object = None) -> tuple[str, ...]:
+        ways = (TABLE,) if isinstance(data, pd.DataFrame) else self.written_as
+        return formats.endings(ways)
+
+    def write(self, data: Data, path: str | Path) -> None:
+        table = formats.format_for(path, self.written_as).holds == TABLE
+        if table and isinstance(data, xr.Dataset):
+            data = schema.to_frame(data)
+        formats.write(data, path, (TABLE,) if isinstance(data, pd.DataFrame) else (DATASET,))
+
+    def extent(self, data: xr.Dataset, learned: str) -> str:
+        columns = len(data.data_vars)
+        return f"{data.sizes['sample']:,} rows of {columns:,} column{'s' * (columns != 1)}"
+
+    def example_rule(self, names: Sequence[str]) -> str:
+        name = names[0] if names else "column"
+        return f"{name} = 11" if name.isidentifier() else f'"{name}" = 11'
+
+    def described(self, data: xr.Dataset, names: Sequence[str]) -> str:
+        count, several = int(data.sizes["sample"]), int(data.sizes.get("instance", 1))
+        many = f"{count:,}" if several == 1 else f"{count:,} times {several}"
+        return f"{many} row{'s' * (count * several != 1)} of {listed(names)}"

@@ -18,24 +18,26 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
+from surrogate.io.tables import date_format
 from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.tables import column_types as kinds
-from surrogate.kinds.tables.cells import Unlearnable
+from surrogate.kinds.tables.cells import Unlearnable, leave_out
 from surrogate.kinds.tables.column_types import KINDS as KINDS
 from surrogate.kinds.tables.column_types import Read
 
 MISSING = ("model", "refuse", "drop")
-FEWEST = 50  # rows
-IDENTIFIER = 0.9  # share of rows with a word of their own
-MOST_WORDS = 2_000  # that a category may have
-MANY = 20  # different words that an identifier has at least
-LONG = 40  # characters in a text, on average
-GLANCE = 5_000  # rows that tell whether words are texts
+MIN_ROWS = 50  # rows
+IDENTIFIER_SHARE = 0.9  # share of rows with a word of their own
+MAX_CATEGORIES = 2_000  # that a category may have
+MIN_IDENTIFIERS = 20  # different words that an identifier has at least
+LONG_TEXT = 40  # characters in a text, on average
+TEXT_SAMPLE = 5_000  # rows that tell whether words are texts
 TAKEN = ("sample", "instance", "rule", *LABELS)  # names of dimensions and labels
 _ID = re.compile(r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$")  # id, user_id, PassengerId
 UNNAMED = "Unnamed: "  # what pandas calls a column without a name
-SHOWN = 12  # names in a message
+NAMES_LISTED = 12  # names in a message
 NONE: Mapping[str, str] = MappingProxyType({})
 HEADINGS = {
     "number": "numbers",
@@ -92,7 +94,7 @@ class Understood:
         return made
 
 
-def listed(names: Sequence[str], most: int = SHOWN) -> str:
+def listed(names: Sequence[str], most: int = NAMES_LISTED) -> str:
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -149,24 +151,26 @@ def _checked(
 ) -> tuple[pd.DataFrame, Mapping[str, str], Mapping[str, str]]:
     """The table with names that can be written, `types` by them, and the old names of new ones."""
     if not isinstance(frame, pd.DataFrame) or frame.empty:
-        raise ModelError("the table is empty; give one with a header and rows")
+        raise ModelError("the table is empty", remedy="give one with a header and rows")
     if missing not in MISSING:
-        raise ModelError(f"missing is {' or '.join(MISSING)}, not {missing!r}")
+        raise ModelError(f"missing is not {missing!r}", value=missing, allowed=MISSING)
     if frame.columns.nlevels > 1:
-        raise ModelError("the columns have names of several levels; give each a single one")
+        raise ModelError(
+            "the columns have names of several levels", remedy="give each a single one"
+        )
     table = frame.rename(columns=lambda name: str(name).strip()).reset_index(drop=True)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()][0]
-        raise ModelError(f"the table has two columns named {twice!r}; rename one of them")
+        raise ModelError(f"the table has two columns named {twice!r}", remedy="rename one of them")
     for name, kind in types.items():
         if name not in table.columns:
             near = get_close_matches(name, table.columns, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise ModelError(
-                f"there is no column {name!r}{hint}; have {listed(list(table.columns))}"
+                f"there is no column {name!r}{hint}", value=name, allowed=table.columns
             )
         if kind not in KINDS:
-            raise ModelError(f"the type of {name} is {', '.join(KINDS)}, not {kind!r}")
+            raise ModelError(f"the type of {name} is not {kind!r}", value=kind, allowed=KINDS)
     _enough(len(table))
     names = _writable(list(table.columns))
     old = {new: name for name, new in names.items() if new != name}
@@ -187,8 +191,10 @@ def _writable(names: Sequence[str]) -> dict[str, str]:
 
 
 def _enough(rows: int, left: str = "") -> None:
-    if rows < FEWEST:
-        raise ModelError(f"{rows} rows{left} are too few to learn from; give {FEWEST} or more")
+    if rows < MIN_ROWS:
+        raise ModelError(
+            f"{rows} rows{left} are too few to learn from", remedy=f"give {MIN_ROWS} or more"
+        )
 
 
 def _left_out(name: str, read: Read, forced: bool) -> str:
@@ -196,20 +202,21 @@ def _left_out(name: str, read: Read, forced: bool) -> str:
     rows = int((~read.missing).sum())
     if not rows:
         return "all values are missing"
-    if read.kind == "category" and read.distinct > MOST_WORDS and forced:
+    if read.kind == "category" and read.distinct > MAX_CATEGORIES and forced:
         raise ModelError(
             f"{name} has {read.distinct:,} different words, and a category has at most "
-            f'{MOST_WORDS:,}; group them, or leave it out (types={{"{name}": "ignore"}})'
+            f"{MAX_CATEGORIES:,}",
+            remedy=("group them, or ", *leave_out(name)),
         )
     if forced:
         return ""
     if read.kind == "category" and read.distinct > rows / 2 and _is_text(read):
         return f"text: {read.distinct:,} different ones in {rows:,} rows"
-    if read.kind == "category" and read.distinct >= max(MANY, IDENTIFIER * rows):
+    if read.kind == "category" and read.distinct >= max(MIN_IDENTIFIERS, IDENTIFIER_SHARE * rows):
         return f"an identifier: {read.distinct:,} different words in {rows:,} rows"
-    if read.kind == "category" and read.distinct > MOST_WORDS:
-        return f"{read.distinct:,} different words, and {MOST_WORDS:,} can be learned"
-    if read.note == kinds.ROUNDED and read.distinct >= IDENTIFIER * rows:
+    if read.kind == "category" and read.distinct > MAX_CATEGORIES:
+        return f"{read.distinct:,} different words, and {MAX_CATEGORIES:,} can be learned"
+    if read.note == kinds.ROUNDED and read.distinct >= IDENTIFIER_SHARE * rows:
         return f"an identifier: {read.distinct:,} different numbers of 16 digits or more"
     if read.kind == "integer" and not read.missing.any():
         counted = np.array_equal(read.values - read.values[0], np.arange(rows))
@@ -223,8 +230,8 @@ def _left_out(name: str, read: Read, forced: bool) -> str:
 
 def _is_text(read: Read) -> bool:
     """Whether words are sentences: long, and of several words."""
-    known = [str(word) for word in read.values[~read.missing][:GLANCE]]
-    long = sum(map(len, known)) > LONG * len(known)
+    known = [str(word) for word in read.values[~read.missing][:TEXT_SAMPLE]]
+    long = sum(map(len, known)) > LONG_TEXT * len(known)
     return long and sum(word.count(" ") for word in known) >= 3 * len(known)
 
 
@@ -235,9 +242,14 @@ def _kept(found: Mapping[str, Read], missing: str) -> np.ndarray:
         counts = listed([f"{name} {int(gaps.sum()):,}" for name, gaps in some.items()])
         name, gaps = next(iter(some.items()))
         raise ModelError(
-            f"some values are missing: {counts}; first {name} in row {int(gaps.argmax())}; repair "
-            'them, drop their rows (missing="drop"), or learn where they are missing '
-            '(missing="model")'
+            f"some values are missing: {counts}; first {name} in row {int(gaps.argmax())}",
+            remedy=(
+                "repair them, drop their rows (",
+                Setting("missing", "drop"),
+                "), or learn where they are missing (",
+                Setting("missing", "model"),
+                ")",
+            ),
         )
     rows = len(next(iter(found.values())).missing)
     keep = np.ones(rows, bool)
@@ -252,7 +264,7 @@ def _variable(read: Read, keep: np.ndarray) -> xr.Variable:
     values = read.values if keep.all() else read.values[keep]
     about = {"kind": read.kind}
     if read.kind == "date":
-        about["format"] = kinds.format_of(values)
+        about["format"] = date_format(values)
     if read.missing.any() and not keep.all():  # none is missing any more
         plain = {"integer": np.int64, "boolean": bool}
         values = values.astype(plain.get(read.kind, values.dtype))

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-MOST = 0.5  # of the words at least, that tell what the others should have been
-GLANCE = 100  # words
+MIN_SHARE = 0.5  # of the words at least, that tell what the others should have been
+WORDS_TRIED = 100  # words
 CENTURY = 30  # years of two digits from here on are in the 1900s, as spreadsheets have it
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FULL = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -57,7 +57,7 @@ class Spelled:
 
 def _likely(words: Sequence[str], shape: re.Pattern[str]) -> bool:
     """Whether any of the first words has the shape, which saves a look at all of them."""
-    return any(map(shape.fullmatch, words[:GLANCE]))
+    return any(map(shape.fullmatch, words[:WORDS_TRIED]))
 
 
 # --- dates ----------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def _likely(words: Sequence[str], shape: re.Pattern[str]) -> bool:
 
 def dates(words: Sequence[str]) -> Spelled | None:
     """Words (K,) as ISO dates, if most are of one shape."""
-    least = MOST * len(words)
+    least = MIN_SHARE * len(words)
     for shape in _SHAPES:
         if not _likely(words, shape):
             continue
@@ -153,7 +153,7 @@ def _numbers(
         return None
     found = [shape.fullmatch(word) for word in words]
     known = [match for match in found if match]
-    if len(known) < MOST * len(words):
+    if len(known) < MIN_SHARE * len(words):
         return None
     units = {unit for match in known for unit in (match["before"], match["behind"]) if unit}
     grouped = any(thousands in match["digits"] for match in known)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
 from surrogate.kinds.trajectories.records import (
@@ -76,9 +77,14 @@ def trajectories_from_table(
         made, note = _whole_runs(runs, clock, missing)
     else:
         raise ModelError(
-            f"the table holds {many if id else said}, which is a single sample: cut it into "
-            f"windows (window=52), or name {'another' if id else 'the'} column that tells runs "
-            "apart (id=...)"
+            f"the table holds {many if id else said}, which is a single sample",
+            remedy=(
+                "cut it into windows (",
+                Setting("window", 52),
+                f"), or name {'another' if id else 'the'} column that identifies runs (",
+                Setting("id"),
+                ")",
+            ),
         )
     said += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
     said += "" if pool else f"; columns {', '.join(chosen)}"
@@ -99,16 +105,18 @@ def _checked(
     pool: str | None,
 ) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame) or frame.empty:
-        raise ModelError("the table is empty; give one with a header and rows")
+        raise ModelError("the table is empty", remedy="give one with a header and rows")
     table = frame.rename(columns=str).reset_index(drop=True)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()][0]
-        raise ModelError(f"the table has two columns named {twice!r}; rename one of them")
+        raise ModelError(f"the table has two columns named {twice!r}", remedy="rename one of them")
     for name in (time, id, *(columns or ())):
         if name is not None and name not in table.columns:
             near = get_close_matches(name, table.columns, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ModelError(f"there is no column {name!r}{hint}; have {', '.join(table.columns)}")
+            raise ModelError(
+                f"there is no column {name!r}{hint}", value=name, allowed=table.columns
+            )
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise ModelError(f"columns are different names, at least one, not {list(columns)}")
     for what, value in (("window", window), ("stride", stride)):
@@ -116,11 +124,16 @@ def _checked(
         if value is not None and value < least:
             raise ModelError(f"{what} is a number of steps >= {least}, not {value}")
     if stride is not None and window is None:
-        raise ModelError("stride says how far apart windows begin: give window as well")
+        raise ModelError(
+            "stride is the distance between the starts of windows",
+            remedy=("give the length of windows as well (", Setting("window"), ")"),
+        )
     if pool is not None and not pool.strip():
         raise ModelError(f"pool is a name for the variable, not {pool!r}")
     if missing not in MISSING:
-        raise ModelError(f"missing is {' or '.join(MISSING)}, not {missing!r}")
+        raise ModelError(
+            f"missing is not {missing!r} in a table of trajectories", value=missing, allowed=MISSING
+        )
     return table
 
 
@@ -215,10 +228,15 @@ def _other_grid(
     else:
         what = f"step {at} is at {grid[at]:g} where most have {common[at]:g}"
     every = f" ({len(odd)} runs have: {_listed(odd)})" if len(odd) > 1 else ""
-    drop = ', or drop the runs that lack steps (missing="drop")' * (set(grid) < set(common))
+    drop = (", or drop the runs that lack steps (", Setting("missing", "drop"), ")")
     return ModelError(
-        f"run {run.name} has other times than most: {what}{every}; bring the runs to one grid, or "
-        f"cut windows (window=52){drop}"
+        f"run {run.name} has other times than most: {what}{every}",
+        remedy=(
+            "bring the runs to one grid, or cut windows (",
+            Setting("window", 52),
+            ")",
+            *(drop if set(grid) < set(common) else ()),
+        ),
     )
 
 
@@ -231,7 +249,8 @@ def _gap(run: Run, gaps: np.ndarray) -> ModelError:
     where = f" of run {run.name}" if run.name else ""
     return ModelError(
         f"{run.values.columns[column]} is missing at {run.labels[row]}{where} ({int(gaps.sum())} "
-        'values are missing there in all); repair them, or drop what has gaps (missing="drop")'
+        "values are missing there in all)",
+        remedy=("repair them, or drop what has gaps (", Setting("missing", "drop"), ")"),
     )
 
 
@@ -284,8 +303,8 @@ def _refuse_gaps(run: Run, row_of: np.ndarray) -> None:
         before = run.labels[row_of[absent[0] - 1]]
         where = f" of run {run.name}" if run.name else ""
         raise ModelError(
-            f"{absent.size} steps{where} are missing, first after {before}; repair them, or drop "
-            'windows around gaps (missing="drop")'
+            f"{absent.size} steps{where} are missing, first after {before}",
+            remedy=("repair them, or drop windows around gaps (", Setting("missing", "drop"), ")"),
         )
     gaps = run.values.isna().to_numpy()
     if gaps.any():
@@ -332,7 +351,8 @@ def _from_rows(
         row, column = (int(i) for i in np.argwhere(gaps)[0])
         raise ModelError(
             f"{(*sorted(taken), *others)[column]} is missing in row {row} ({int(bad.sum())} rows "
-            'have gaps); repair them, or drop such rows (missing="drop")'
+            "have gaps)",
+            remedy=("repair them, or drop such rows (", Setting("missing", "drop"), ")"),
         )
     if bad.all():
         raise ModelError("every row has missing values: nothing is left")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,11 @@ import xarray as xr
 from surrogate import diffusion, networks, reports
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
+from surrogate.io.formats import TABLE, Say
+from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Kind
+from surrogate.kinds.trajectories import files
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -41,6 +44,19 @@ class Trajectories(Kind):
         if not isinstance(data, xr.Dataset):
             raise ModelError(f"trajectories are an xarray.Dataset, not {type(data).__name__}")
         return data
+
+    # --- files ------------------------------------------------------------------------------------
+
+    reading = TableOfRuns
+
+    def reads(self, holds: str, given: Collection[str]) -> bool:
+        return holds == TABLE and says_runs(given)
+
+    def opened(self, data: Any, path: str, options: Any, say: Say) -> xr.Dataset:
+        return files.opened(data, path, options, say)
+
+    def extent(self, data: xr.Dataset, learned: str) -> str:
+        return f"{super().extent(data, learned)} over {data.sizes['time']} times"
 
     # --- learning ---------------------------------------------------------------------------------
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 
 UNITS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
-LARGEST = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 COMMA = r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*"  # -0,5
-UNEVEN = 0.25  # of a step, by which dates may lie off an even grid: leap days, months
+GRID_TOLERANCE = 0.25  # of a step, by which dates may lie off an even grid: leap days, months
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def runs_of(
     values = pd.DataFrame({name: values_of(table[name]) for name in columns})
     if id is not None and table[id].isna().any():
         row = int(table[id].isna().to_numpy().argmax())
-        raise ModelError(f"{id} is missing in row {row}; drop or repair it")
+        raise ModelError(f"{id} is missing in row {row}", remedy="drop or repair it")
     places = {"": np.arange(len(table))}
     if id is not None:
         places = {str(k): np.asarray(v) for k, v in table.groupby(id, sort=False).indices.items()}
@@ -75,8 +76,10 @@ def runs_of(
         if again.size:
             which = f"run {name} has" if id else "there are"
             raise ModelError(
-                f"{which} two rows for the time {run.labels[again[0]]}; "
-                + ("drop one of them" if id else "name the column that tells runs apart (id=...)")
+                f"{which} two rows for the time {run.labels[again[0]]}",
+                remedy="drop one of them"
+                if id
+                else ("name the column that identifies runs (", Setting("id"), ")"),
             )
         runs.append(run)
     if not dates:
@@ -92,7 +95,7 @@ def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
     column = table[time]
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax())
-        raise ModelError(f"{time} is missing in row {row}; drop or repair it")
+        raise ModelError(f"{time} is missing in row {row}", remedy="drop or repair it")
     if pd.api.types.is_numeric_dtype(column):
         numbers = column.to_numpy(np.float64)
         if not np.isfinite(numbers).all():
@@ -136,11 +139,12 @@ def positions(run: Run, step: float) -> np.ndarray:
     """Numbers of the steps on an even grid that begins with the run."""
     gaps = np.diff(run.times) / step
     jumps = np.rint(gaps)
-    odd = np.flatnonzero((np.abs(gaps - jumps) > UNEVEN) | (jumps < 1))
+    odd = np.flatnonzero((np.abs(gaps - jumps) > GRID_TOLERANCE) | (jumps < 1))
     if odd.size:
         raise ModelError(
             f"the times are not evenly spaced: {run.labels[odd[0]]} and {run.labels[odd[0] + 1]} "
-            f"are {gaps[odd[0]]:.3g} steps apart; bring them to even steps first"
+            f"are {gaps[odd[0]]:.3g} steps apart",
+            remedy="bring them to even steps first",
         )
     return np.concatenate([[0.0], np.cumsum(jumps)])
 
@@ -158,10 +162,10 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
         return column.astype(bool)
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         if pd.api.types.is_integer_dtype(column):
-            if column.max() > LARGEST:
+            if column.max() > MAX_INTEGER:
                 raise ModelError(
-                    f"{name} holds whole numbers beyond 2^63, such as {column.max()}; tell them in "
-                    "another unit"
+                    f"{name} holds whole numbers beyond 2^63, such as {column.max()}",
+                    remedy="convert them to another unit",
                 )
             return column.astype("Int64")
         numbers = column.to_numpy(np.float64, na_value=np.nan)
@@ -171,7 +175,9 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
         made = pd.Series(numbers, column.index, name=name)
         return made.astype("Int64") if counts else made
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        raise ModelError(f"{name} holds dates; name the variables to be learned (columns=...)")
+        raise ModelError(
+            f"{name} holds dates", remedy=("name the variables to learn (", Setting("columns"), ")")
+        )
     words = column.astype(object)
     words = words.where(words.notna() & (words.astype(str).str.strip() != ""), None)
     known = words.notna().to_numpy()
@@ -180,15 +186,16 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
     row = int(odd.argmax())
     if odd.any() and words[odd].astype(str).str.fullmatch(COMMA).all():
         raise ModelError(
-            f"{name} is {words.iloc[row]!r} in row {row}, with a decimal comma; write numbers with "
-            "a point"
+            f"{name} is {words.iloc[row]!r} in row {row}, with a decimal comma",
+            remedy="write numbers with a point",
         )
     if not known.any() or odd.sum() > known.sum() / 2:
         return words
     if odd.any():
         raise ModelError(
             f"{name} is {words.iloc[row]!r} in row {row}, where most are numbers ({int(odd.sum())} "
-            "are not); repair them, or leave them empty"
+            "are not)",
+            remedy="repair them, or leave them empty",
         )
     return values_of(read)
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from surrogate.errors import ModelError
+from surrogate.io import atomic
 from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 
@@ -98,7 +99,7 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
     before = target.read_bytes()
 
     def fail() -> None:
-        with store.whole(target) as part:
+        with atomic.atomic_file(target) as part:
             assert part.parent == tmp_path  # where it can be renamed in one go
             part.write_text("half a fi")
             assert target.read_bytes() == before
@@ -112,7 +113,7 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with store.whole(tmp_path / "new"):
+        with atomic.atomic_file(tmp_path / "new"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -149,12 +150,12 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
 def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "model"
     for content in ("one", "two"):
-        with store.whole_folder(target) as part:
+        with store.model_folder(target) as part:
             (part / "config.json").write_text(content)
     assert (target / "config.json").read_text() == "two"
 
     def fail() -> None:
-        with store.whole_folder(target) as part:
+        with store.model_folder(target) as part:
             (part / "config.json").write_text("thr")
             raise OSError("no room")
 
@@ -163,7 +164,7 @@ def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
     assert (target / "config.json").read_text() == "two"
     assert os.listdir(tmp_path) == ["model"]
     (tmp_path / "link").symlink_to("model")
-    with store.whole_folder(tmp_path / "link") as part:
+    with store.model_folder(tmp_path / "link") as part:
         (part / "config.json").write_text("four")
     assert (target / "config.json").read_text() == "four"
     assert (tmp_path / "link").is_symlink()
@@ -175,7 +176,7 @@ def test_killed_while_a_folder_is_replaced(
 ) -> None:
     """Whichever of its steps was the last, one of the two folders is there in the end."""
     target = tmp_path / "model"
-    with store.whole_folder(target) as part:
+    with store.model_folder(target) as part:
         (part / "config.json").write_text("old")
     child = os.fork()
     if not child:
@@ -189,8 +190,8 @@ def test_killed_while_a_folder_is_replaced(
             return rename(self, other)
 
         monkeypatch.setattr(Path, "rename", counted)
-        monkeypatch.setattr(store.shutil, "rmtree", lambda *words, **more: None)
-        with store.whole_folder(target) as part:
+        monkeypatch.setattr(atomic.shutil, "rmtree", lambda *words, **more: None)
+        with store.model_folder(target) as part:
             (part / "config.json").write_text("new")
         os._exit(9)
     os.waitpid(child, 0)
@@ -344,7 +345,7 @@ def test_the_folder_one_is_in_is_not_replaced(
     inner.mkdir()
     (inner / "thesis.txt").write_text("precious")
     monkeypatch.chdir(inner)
-    with pytest.raises(ModelError, match="no name for a model"), store.whole_folder(Path(name)):
+    with pytest.raises(ModelError, match="no name for a model"), store.model_folder(Path(name)):
         pass
     assert (inner / "thesis.txt").read_text() == "precious"
 
@@ -355,7 +356,7 @@ def test_what_is_no_model_is_not_replaced(tmp_path: Path) -> None:
     (folder / "thesis.txt").write_text("precious")
     file.write_text("precious")
     for target, message in ((folder, "other things in it, such as 'thesis.txt'"), (file, "a file")):
-        with pytest.raises(ModelError, match=message), store.whole_folder(target):
+        with pytest.raises(ModelError, match=message), store.model_folder(target):
             pass
     hidden = tmp_path / ".model.old"
     hidden.mkdir()

@@ -221,7 +221,7 @@ def test_overruled(values: Any, kind: str, first: object) -> None:
         (cycle(1, 2), "date", "cannot be a date: it holds numbers"),
         (cycle("2020-01-31", "red"), "date", "it is 'red' in row 1; write dates as 2020-01-31"),
         (pd.to_datetime(cycle("2020-01-31")), "number", "it holds dates"),
-        (cycle(1, 2), "numbr", "the type of x is number, integer, category, boolean, date, ignore"),
+        (cycle(1, 2), "numbr", "(have: number, integer, category, boolean, date, ignore)"),
     ],
 )
 def test_impossible_kinds(values: Any, kind: str, says: str) -> None:
@@ -263,7 +263,7 @@ def test_refused_tables() -> None:
     assert "49 rows are too few to learn from; give 50 or more" in error(good[:49])
     assert "no column is left" in error(pd.DataFrame({"n": np.arange(N)}))
     assert "did you mean 'colour'?" in error(good, types={"color": "category"})
-    assert "missing is model or refuse or drop" in error(good, missing="keep")
+    assert "(have: model, refuse, drop)" in error(good, missing="keep")
     assert "two columns named 'real'" in error(good.rename(columns={"colour": " real"}))
     several = pd.DataFrame(np.ones((N, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
     assert "several levels" in error(several)

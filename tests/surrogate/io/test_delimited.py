@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli import files
-from simulators.errors import InputError
+from surrogate.errors import ModelError
+from surrogate.io import formats
 
 
 def read(tmp_path: Path, content: bytes, name: str = "a.csv") -> tuple[pd.DataFrame, list[str]]:
@@ -18,7 +18,7 @@ def read(tmp_path: Path, content: bytes, name: str = "a.csv") -> tuple[pd.DataFr
     place = tmp_path / name
     place.write_bytes(content)
     said: list[str] = []
-    found = files.open_dataset(str(place), said.append)
+    found = formats.read(place, {}, said.append)[1]
     assert isinstance(found, pd.DataFrame)
     return found, said
 
@@ -139,12 +139,12 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "it is no text"),
         (b"a,b\n1,\x00\n", "it is no text"),
         (b"PK\x03\x04rest", "it is a zip or Excel file; save it as CSV"),
-        (b"\xff\xfea\x00,b\n1,2\n", "it is not the text that its first bytes say"),
+        (b"\xff\xfea\x00,b\n1,2\n", "not in the encoding that its first bytes announce"),
         (gzip.compress(b"a,b\n" + b"1,2\n" * 5000, mtime=0)[:40], "ended before"),
     ],
 )
 def test_broken_files(tmp_path: Path, content: bytes, says: str) -> None:
-    with pytest.raises(InputError) as problem:
+    with pytest.raises(ModelError) as problem:
         read(tmp_path, content)
     assert says in str(problem.value)
     assert "a.csv" in str(problem.value)

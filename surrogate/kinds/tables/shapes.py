@@ -1,39 +1,55 @@
-"""Tables that look as if they held runs, though nobody said so: a hint, and no guess."""
+"""Tables whose rows look like time steps, though no option says so: a hint, not a guess."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
-TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month")
-RUNS = ("id", "run", "sample", "trajectory", "subject", "patient", "replicate", "series", "unit")
-ALIKE = 0.9  # share of the columns that are steps
+from constraints.errors import Action, Setting
+
+Hint = tuple[str | Setting | Action, ...]
+
+TIME_NAMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month")
+RUN_NAMES = (
+    "id",
+    "run",
+    "sample",
+    "trajectory",
+    "subject",
+    "patient",
+    "replicate",
+    "series",
+    "unit",
+)
+MIN_STEP_SHARE = 0.9  # of the columns of a wide table
 _STEP = re.compile(r"(.*?)[ _:.\-]?(\d+)")
 
 
-def hint(table: pd.DataFrame) -> str:
-    """How to say that the rows are steps of runs, where they look like that; else empty."""
-    time = next((name for name in table.columns if name.lower() in TIMES), None)
+def hint(table: pd.DataFrame) -> Hint:
+    """How to say that rows are steps of runs, where they look like that; else empty."""
+    time = next((name for name in table.columns if name.lower() in TIME_NAMES), None)
     if time is not None:
         for name in table.columns:
             if name != time and _names_runs(name) and _is_grid(table, name, time):
-                words = f"--id {shlex.quote(name)} --time {shlex.quote(time)}"
-                return f"if these are runs, a row for each step, and no rows by themselves: {words}"
+                said = Action(
+                    f"id={name!r}, time={time!r}",
+                    f"--id {shlex.quote(name)} --time {shlex.quote(time)}",
+                )
+                return ("if these are runs with a row for each step: ", said)
         if _is_series(table[time]):
-            words = f"--time {shlex.quote(time)} --window 52"
-            return f"if these are the steps of one long series, cut it into windows: {words}"
+            said = Action(f"time={time!r}, window=52", f"--time {shlex.quote(time)} --window 52")
+            return ("if these are the steps of one long series, cut it into windows: ", said)
     names = [str(name) for name in table.columns]
-    if steps_in(names) and len(_numbered(names)) >= ALIKE * len(names):
-        return "if there is a run in each row, its steps in columns: --wide"
-    return ""
+    if steps_in(names) and len(_numbered(names)) >= MIN_STEP_SHARE * len(names):
+        return ("if there is a run in each row, its steps in columns: ", Setting("wide", True))
+    return ()
 
 
 def _names_runs(name: str) -> bool:
-    return name.lower() in RUNS or name.lower().endswith(("_id", " id"))
+    return name.lower() in RUN_NAMES or name.lower().endswith(("_id", " id"))
 
 
 def _is_grid(table: pd.DataFrame, run: str, time: str) -> bool:

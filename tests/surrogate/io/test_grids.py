@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from cli import files, grids
-from simulators.errors import InputError
+from surrogate.errors import ModelError
+from surrogate.io import grids
+from surrogate.kinds.opening import open_file, write
 
 
 def rows(instances: int = 0) -> xr.Dataset:
@@ -39,8 +40,8 @@ def test_there_and_back(tmp_path: Path, name: str, instances: int) -> None:
     if name.endswith("zarr"):
         pytest.importorskip("zarr")
     data = rows(instances)
-    files.write_dataset(data, tmp_path / name)
-    again = files.open_dataset(str(tmp_path / name))
+    write(data, tmp_path / name)
+    again = open_file(tmp_path / name, {}).data
     assert isinstance(again, xr.Dataset)
     for key, array in data.data_vars.items():
         assert again[key].dims == array.dims
@@ -53,6 +54,6 @@ def test_there_and_back(tmp_path: Path, name: str, instances: int) -> None:
 
 
 def test_names_that_netcdf_lacks() -> None:
-    with pytest.raises(InputError, match="no column named 'km/h'"):
+    with pytest.raises(ModelError, match="no column named 'km/h'"):
         grids.check_names(["a", "km/h"], Path("rows.nc"))
     grids.check_names(["a", "km/h"], Path("rows.csv"))

@@ -1,4 +1,4 @@
-"""Tables of text: their encoding, delimiter and header, and the line where one is broken."""
+"""Reading tables of text (CSV, TSV): encoding, delimiter, header, and the line of a defect."""
 
 from __future__ import annotations
 
@@ -12,33 +12,30 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
-from simulators.errors import InputError
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from surrogate.errors import ModelError
 
 DELIMITERS = ",;\t|"
-NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-CHUNK = 1 << 20  # bytes
-HEAD = 1 << 20  # characters that the delimiter is found in
-LINES = 100  # of them, at most
-HEAD_ROWS = 1_000  # that tell how numbers are written
-GZIP = b"\x1f\x8b"
-UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-KNOWN = {b"PK\x03\x04": "a zip or Excel file", b"%PDF": "a PDF", b"PAR1": "a Parquet file"}
-CONTROL = bytes({*range(32)} - {*b"\t\n\x0b\x0c\r\x1a\x1b"})  # never in text
-MISSING = ("", "?", "na", "n/a", "nan", "null", "none", "-", "--")
-NUMBER = r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?([eE][-+]?\d+)?\s*"  # 1.234,5 or 0,5 or 7
+DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+CHUNK_BYTES = 1 << 20  # bytes
+SNIFFED_CHARACTERS = 1 << 20  # characters that the delimiter is found in
+SNIFFED_LINES = 100  # of them, at most
+SNIFFED_ROWS = 1_000  # that tell how numbers are written
+GZIP_MAGIC = b"\x1f\x8b"
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MAGIC = {b"PK\x03\x04": "a zip or Excel file", b"%PDF": "a PDF", b"PAR1": "a Parquet file"}
+CONTROL_BYTES = bytes({*range(32)} - {*b"\t\n\x0b\x0c\r\x1a\x1b"})  # never in text
+MISSING_MARKERS = ("", "?", "na", "n/a", "nan", "null", "none", "-", "--")
+DECIMAL_COMMA = r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?([eE][-+]?\d+)?\s*"  # 1.234,5 or 0,5 or 7
 
 Say = Callable[[str], None]
 
 
 def read_table(place: Path, say: Say) -> pd.DataFrame:
-    """The table in a file of text, maybe compressed; `say` what was assumed about it."""
-    import pandas as pd
-
+    """The table in a file of text, maybe compressed; `say` receives what was assumed about it."""
     encoding = _encoding(place, say)
     delimiter = _delimiter(place, encoding)
     names = _checked(place, encoding, delimiter)
@@ -66,9 +63,7 @@ def read_table(place: Path, say: Say) -> pd.DataFrame:
 
 
 def _again(place: Path, encoding: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """Some columns as the text that they are."""
-    import pandas as pd
-
+    """Some columns once more, as text."""
     with _text(place, encoding) as file:
         table: pd.DataFrame = pd.read_csv(file, **settings, dtype=str)
     return table
@@ -82,7 +77,7 @@ def _keep_zeros(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> None:
     whole = [name for name in table.columns if _may_be_code(table[name])]
     if not whole:
         return
-    head = read(usecols=whole, nrows=HEAD_ROWS)
+    head = read(usecols=whole, nrows=SNIFFED_ROWS)
     maybe = []
     for name in whole:
         lengths = set(head[name].dropna().str.strip().str.len())
@@ -120,7 +115,7 @@ def _is_truth(column: pd.Series[Any]) -> bool:
 def _bytes(place: Path) -> IO[bytes]:
     """The file's content; a compressed one may have any name."""
     with place.open("rb") as file:
-        packed = file.read(2) == GZIP
+        packed = file.read(2) == GZIP_MAGIC
     if packed or place.suffix.lower() == ".gz":
         return cast(IO[bytes], gzip.open(place, "rb"))
     return place.open("rb")
@@ -131,24 +126,27 @@ def _text(place: Path, encoding: str) -> io.TextIOWrapper:
 
 
 def _encoding(place: Path, say: Say) -> str:
-    """UTF-8 or, if it says so itself, UTF-16; what is neither is taken for Western European."""
+    """UTF-8, UTF-16 where a byte order mark says so, else Western European."""
     with _bytes(place) as file:
         head = file.read(4)
-        if head[:2] in UTF16:  # as spreadsheets write "Unicode text"
+        if head[:2] in UTF16_MARKS:  # as spreadsheets write "Unicode text"
             return "utf-16"
-        what = next((said for start, said in KNOWN.items() if head.startswith(start)), None)
+        what = next((said for start, said in MAGIC.items() if head.startswith(start)), None)
         if what is not None:
-            raise InputError(f"cannot read {str(place)!r} as a table: it is {what}; save it as CSV")
+            raise ModelError(
+                f"cannot read {str(place)!r} as a table: it is {what}", remedy="save it as CSV"
+            )
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         other: str | None = None
-        chunk = head + file.read(CHUNK)
+        chunk = head + file.read(CHUNK_BYTES)
         while chunk:
-            if len(chunk.translate(None, CONTROL)) < len(chunk):
-                raise InputError(
+            if len(chunk.translate(None, CONTROL_BYTES)) < len(chunk):
+                raise ModelError(
                     f"cannot read {str(place)!r} as a table: it is no text, but has bytes that no "
-                    "text has; save it as CSV in UTF-8"
+                    "text has",
+                    remedy="save it as CSV in UTF-8",
                 )
-            following = file.read(CHUNK)
+            following = file.read(CHUNK_BYTES)
             if other is None:
                 try:
                     decoder.decode(chunk, final=not following)
@@ -178,7 +176,7 @@ def _is(chunk: bytes, encoding: str) -> bool:
 
 
 class _Broken(Exception):
-    """A line at which a record begins that cannot be read, and why."""
+    """A record that cannot be read: the line where it begins, and why."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(why)
@@ -199,20 +197,20 @@ def _rows(file: Any, delimiter: str) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _delimiter(place: Path, encoding: str) -> str:
-    """The one that splits the first lines into equally many fields, and into most."""
+    """The delimiter that splits the first lines into equally many fields, and into the most."""
     with _text(place, encoding) as file:
-        head = file.read(HEAD)
-        if len(head) == HEAD:  # the last line may be cut
+        head = file.read(SNIFFED_CHARACTERS)
+        if len(head) == SNIFFED_CHARACTERS:  # the last line may be cut
             head = head[: head.rfind("\n") + 1] or head
     if not head.strip():
-        raise InputError(f"cannot read {str(place)!r} as a table: it is empty, without a header")
+        raise ModelError(f"cannot read {str(place)!r} as a table: it is empty, without a header")
     found = {}
     for delimiter in DELIMITERS:
         widths: list[int] = []
         try:
             for _, _, row in _rows(io.StringIO(head, newline=""), delimiter):
                 widths.append(len(row))
-                if len(widths) == LINES:
+                if len(widths) == SNIFFED_LINES:
                     break
         except _Broken:  # or with this delimiter only
             pass
@@ -226,15 +224,15 @@ def _delimiter(place: Path, encoding: str) -> str:
 
 
 def _refuse_blanks(place: Path, head: str) -> None:
-    """Numbers with blanks between them are columns, and no words."""
-    lines = [line.split() for line in head.splitlines()[:LINES] if line.strip()]
+    """Reject columns of numbers that are separated by blanks."""
+    lines = [line.split() for line in head.splitlines()[:SNIFFED_LINES] if line.strip()]
     wide = len(lines[0])
     if wide > 1 and len(lines) > 1 and all(len(line) == wide for line in lines):
         numbers = all(_is_number(cell) for line in lines[1:] for cell in line)
         if numbers:
-            raise InputError(
-                f"cannot read {str(place)!r} as a table: its columns are separated by blanks; "
-                f"separate them by {', '.join(NAMES.values())}"
+            raise ModelError(
+                f"cannot read {str(place)!r} as a table: its columns are separated by blanks",
+                remedy=f"separate them by {', '.join(DELIMITER_NAMES.values())}",
             )
 
 
@@ -247,10 +245,10 @@ def _is_number(text: str) -> bool:
 
 
 def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
-    """The names in the header, if all lines have as many fields."""
+    """The names in the header; ModelError for a line with another number of fields."""
 
-    def broken(line: int, what: str, hint: str) -> InputError:
-        return InputError(f"cannot read {str(place)!r} as a table: line {line} {what}; {hint}")
+    def broken(line: int, what: str, hint: str) -> ModelError:
+        return ModelError(f"cannot read {str(place)!r} as a table: line {line} {what}", remedy=hint)
 
     names: list[str] = []
     above = closed = False
@@ -278,28 +276,28 @@ def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
 
 
 def _hint(first: int, last: int, row: list[str], names: list[str], delimiter: str) -> str:
-    """What may be the matter with a line of another length."""
+    """The likely remedy for a line with another number of fields."""
     if last > first:
         return f"quoted text in it goes on to line {last}: is a quote not closed?"
     if names[0].startswith("#") or (len(names) == 1 and len(row) > 1):
         return "remove the lines above the header"
     if len(row) == len(names) + 1 and not row[-1]:
-        return f"drop the delimiter at its end, one of the {NAMES[delimiter]}"
+        return f"drop the delimiter at its end, one of the {DELIMITER_NAMES[delimiter]}"
     if len(row) == len(names) + 1 and first == 2:
         return "if its first field is the row's name, the header needs a name for that column"
     if len(row) > len(names):
-        return f"fields that have {NAMES[delimiter]} in them need quotes"
+        return f"fields that have {DELIMITER_NAMES[delimiter]} in them need quotes"
     return "fields without a value are empty, with the delimiter kept"
 
 
 def _header(place: Path, row: list[str]) -> list[str]:
-    """Names for the columns; those without one are called as pandas calls them."""
+    """Names of the columns; those without one are named as pandas names them."""
     cells = [cell.strip() for cell in row]
     if all(_is_number(cell) for cell in cells) and not _are_steps(cells):
         shown = ", ".join(cells[:4]) + (", ..." if len(cells) > 4 else "")
-        raise InputError(
-            f"{str(place)!r} has no header: its first line holds numbers only ({shown}); put a "
-            "line with the names of the columns above it"
+        raise ModelError(
+            f"{str(place)!r} has no header: its first line holds numbers only ({shown})",
+            remedy="put a line with the names of the columns above it",
         )
     names: list[str] = []
     for at, cell in enumerate(cells):  # an index that was saved twice, as pandas names it
@@ -308,9 +306,9 @@ def _header(place: Path, row: list[str]) -> list[str]:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         places = [str(at + 1) for at, each in enumerate(names) if each == name]
-        raise InputError(
-            f"{str(place)!r} has several columns named {name!r} (columns {', '.join(places)}); "
-            "rename them"
+        raise ModelError(
+            f"{str(place)!r} has several columns named {name!r} (columns {', '.join(places)})",
+            remedy="rename them",
         )
     return names
 
@@ -326,19 +324,17 @@ def _are_steps(cells: list[str]) -> bool:
 
 
 def _with_points(table: pd.DataFrame, say: Say) -> pd.DataFrame:
-    """Columns of numbers with decimal commas as numbers, where commas are no delimiters."""
-    import pandas as pd
-
+    """Convert columns with decimal commas to numbers, where commas are not the delimiter."""
     changed: dict[str, Any] = {}
     for name in table.columns:
         if not pd.api.types.is_string_dtype(table[name].dtype):
             continue
         codes, kinds = pd.factorize(table[name])
         words = [str(kind).strip() for kind in kinds]
-        known = [word for word in words if word.lower() not in MISSING]
+        known = [word for word in words if word.lower() not in MISSING_MARKERS]
         if not any("," in word for word in known):
             continue
-        if not all(re.fullmatch(NUMBER, word) for word in known):
+        if not all(re.fullmatch(DECIMAL_COMMA, word) for word in known):
             continue
         plain = [word.replace(".", "").replace(",", ".") for word in words]
         numbers = pd.to_numeric(pd.Series([*plain, None], dtype=object), errors="coerce")

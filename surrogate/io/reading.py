@@ -1,0 +1,184 @@
+"""How files are read: the options of each kind of data, as fields with their help.
+
+They stand here, apart from the kinds that use them, because the command line makes its options from
+them and this module loads neither pandas nor xarray.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from surrogate.errors import ModelError
+from surrogate.settings import option
+
+Size = tuple[int, int]  # width, height
+
+_SIZE = re.compile(r"(\d{1,5})(?:x(\d{1,5}))?", re.IGNORECASE)
+
+
+def _size_in(text: str) -> Size:
+    """32 or 32x24 as a width and a height."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ModelError(
+            f"a size is a side, 32, or a width and a height, 32x24, not {text!r}", value=text
+        )
+    return int(found[1]), int(found[2] or found[1])
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """How files of images are read."""
+
+    array: str | None = option(
+        None, help="Read images from the array KEY of an .npz file.", metavar="KEY", type=str
+    )
+    labels: str | None = option(
+        None,
+        help="Read labels of images from FILE (IDX, .npy), or from an array of the .npz file "
+        "[default: as found].",
+        metavar="FILE",
+        type=str,
+    )
+    size: int | Size | None = option(
+        None,
+        help="Scale images to a size, and crop them around the middle.",
+        metavar="32|WxH",
+        parse=_size_in,
+        type=str,
+    )
+    grey: bool = option(False, help="Convert images to grey.")
+    skip_damaged: bool = option(False, help="Leave out pictures of a folder that cannot be read.")
+
+
+@dataclass(frozen=True)
+class SceneryOptions:
+    """What formulas about images may name: see `surrogate.kinds.images.scenery`."""
+
+    pictures: tuple[str, ...] = option(
+        (),
+        help="Name a picture (.png, .jpg, .npy) in rules; repeatable.",
+        metavar="NAME=FILE",
+        flag="--picture",
+        type=str,
+        repeatable=True,
+    )
+    regions: tuple[str, ...] = option(
+        (),
+        help="Name pixels of images in rules, eyes=8:14,4:28 or eyes=mask.png (where it is white); "
+        "repeatable.",
+        metavar="NAME=ROWS,COLUMNS",
+        flag="--region",
+        type=str,
+        repeatable=True,
+    )
+    classifiers: tuple[str, ...] = option(
+        (),
+        help="Name a classifier of images in rules [default: class]; repeatable.",
+        metavar="[NAME=]FOLDER",
+        flag="--classifier",
+        type=str,
+        repeatable=True,
+    )
+
+
+def names_in(text: str) -> list[str]:
+    """A,B as names of columns."""
+    return [name.strip() for name in text.split(",")]
+
+
+@dataclass(frozen=True)
+class TableOfRuns:
+    """How a table holds trajectories: long (`id`, `time`), a series (`window`), or wide."""
+
+    time: str | None = option(
+        None, help="Read times from this column of a table.", metavar="COLUMN", type=str
+    )
+    id: str | None = option(
+        None, help="Tell runs apart by this column of a long table.", metavar="COLUMN", type=str
+    )
+    wide: bool = option(
+        False, help="Read a run from each row of a table, its steps from columns: S0, S1, S2."
+    )
+    columns: list[str] | None = option(
+        None,
+        help="Use these columns of a table [default: all others].",
+        metavar="A,B",
+        type=str,
+        parse=names_in,
+    )
+    window: int | None = option(
+        None, help="Cut a long series into windows of this many steps.", type=int
+    )
+    stride: int | None = option(
+        None, help="Steps from one window to the next [default: --window].", type=int
+    )
+    pool: str | None = option(
+        None, help="Take columns as runs of one variable of this name.", metavar="NAME", type=str
+    )
+    missing: str | None = option(
+        None,
+        help="Refuse missing values of a table, drop their rows or runs, or model them [default: "
+        "model them in rows, refuse them in runs].",
+        choices=("refuse", "drop", "model"),
+        type=str,
+    )
+
+
+SHARED = ("columns", "missing")  # with tables of rows; the others tell that rows are steps
+SERIES = tuple(each.name for each in fields(TableOfRuns) if each.name not in SHARED)
+
+
+def says_runs(given: Collection[str]) -> bool:
+    """Whether options say that the rows of a table are time steps."""
+    return any(name in SERIES for name in given)
+
+
+def types_in(texts: Sequence[str]) -> dict[str, str]:
+    """COLUMN=TYPE texts as {column: type}; a column's name may hold an equals sign itself."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, kind = (part.strip() for part in text.rpartition("="))
+        if not equals or not name or not kind:
+            raise ModelError(
+                f"a type is COLUMN=TYPE, as in quality=category, not {text!r}", value=text
+            )
+        if found.get(name, kind) != kind:
+            raise ModelError(f"the type of {name!r} is given as {found[name]} and as {kind}")
+        found[name] = kind
+    return found
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table of rows is read."""
+
+    columns: list[str] | None = option(
+        None,
+        help="Use these columns of a table [default: all others].",
+        metavar="A,B",
+        type=str,
+        parse=names_in,
+    )
+    types: Mapping[str, str] | None = option(
+        None,
+        help="Learn COLUMN of a table as number, integer, category, boolean or date, or ignore it "
+        "[default: by its values]; repeatable.",
+        metavar="COLUMN=TYPE",
+        flag="--type",
+        type=str,
+        parse=types_in,
+        repeatable=True,
+    )
+    missing: str | None = option(
+        None,
+        help="Refuse missing values of a table, drop their rows or runs, or model them [default: "
+        "model them in rows, refuse them in runs].",
+        choices=("refuse", "drop", "model"),
+        type=str,
+    )
+
+
+READINGS: tuple[type, ...] = (TableOfRuns, TableOptions, ImageOptions)

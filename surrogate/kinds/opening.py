@@ -1,0 +1,106 @@
+"""Opening files of any kind of data: the format reads, and the kind makes data of what it read.
+
+A format that holds a table or images belongs to the kind that `reads` it; a dataset belongs to the
+kind that `holds` it. Options come as keywords and are those of the kind's `reading`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from constraints.errors import Action
+from surrogate.errors import ModelError
+from surrogate.io import formats
+from surrogate.io.formats import DATASET, Format, Say, silent
+from surrogate.io.paths import located
+from surrogate.kinds.kind import Data, Kind, kind_of, kinds
+from surrogate.settings import Option, made, options_of
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Data of a file, their kind, and the options that they were read with."""
+
+    path: str
+    kind: Kind
+    data: Data
+    options: Any  # a `reading` of the kind
+
+
+def open_file(path: str | Path, given: Mapping[str, Any], say: Say = silent) -> Opened:
+    """Open a file or folder of data; `say` receives what was assumed about it."""
+    place = located(path)
+    format = formats.format_of(place)
+    kind = _reader(format, given)
+    if kind is not None:
+        _refuse_foreign(str(path), kind, given)
+    passed = given if format.holds == formats.IMAGES else {}
+    _, raw = formats.read(place, passed, say)
+    if kind is None:
+        kind = _holder(str(path), raw)
+        _refuse_foreign(str(path), kind, given)
+    options: Any = made(kind.reading, given, f"reading {kind.name}")
+    return Opened(str(path), kind, kind.opened(raw, str(path), options, say), options)
+
+
+def read(path: str | Path, **options: Any) -> Any:
+    """Data in a file or folder: trajectories as a Dataset, a table as a DataFrame, images as a
+    Dataset with the variable `image`.
+
+    Formats: netCDF, Zarr, CSV, TSV, Parquet, .npz, .npy, IDX, a folder of PNG and JPEG. Options:
+    tables of time steps take time, id, wide, columns, window, stride, pool, missing; tables of rows
+    columns, types, missing; images array, labels, size, grey, skip_damaged.
+
+        sg.read("cases.csv", time="week", columns=["cases"], window=52)
+        sg.read("wine.csv", types={"quality": "category"})
+        sg.read("faces/", size=32, grey=True)
+    """
+    found = open_file(path, options)
+    return found.kind.as_read(found.data, found.options)
+
+
+def write(data: Any, path: str | Path, *, force: bool = False) -> None:
+    """Write data in the format of the path's suffix; an existing file is kept unless `force`."""
+    kind = kind_of(data)
+    names = () if not hasattr(data, "data_vars") else map(str, data.data_vars)
+    kind.targets(str(path), force, names, data)
+    kind.write(data, str(path))
+
+
+def _reader(format: Format, given: Mapping[str, Any]) -> Kind | None:
+    """The kind of a file by its format and the options; None if its content must decide."""
+    if format.holds == DATASET:
+        return None
+    for kind in kinds():
+        if kind.reads(format.holds, list(given)):
+            return kind
+    raise ModelError(f"no kind of data is read from {format.name}", value=format.name)
+
+
+def _holder(path: str, raw: Data) -> Kind:
+    try:
+        return kind_of(raw)
+    except ModelError as problem:
+        raise ModelError(
+            f"{path!r}: {problem.problem}", allowed=problem.allowed, remedy=problem.remedy
+        ) from None
+
+
+def _refuse_foreign(path: str, kind: Kind, given: Mapping[str, Any]) -> None:
+    """Refuse options of other kinds of data."""
+    for name in given:
+        owners = [each.name for each in kinds() if name in _options(each)]
+        if name not in _options(kind) and owners:
+            flag = next(o[name] for o in map(_options, kinds()) if name in o).option
+            raise ModelError(
+                f"{path!r} holds {kind.name}",
+                value=name,
+                remedy=("leave out ", Action(f"{name}=...", flag), f", which is for {owners[0]}"),
+            )
+
+
+def _options(kind: Kind) -> dict[str, Option]:
+    return options_of(kind.reading)

@@ -1,0 +1,68 @@
+"""Trajectories in files: datasets over (sample, time), or tables whose rows are time steps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from constraints.errors import Setting
+from surrogate.errors import ModelError
+from surrogate.io.formats import Say
+from surrogate.io.reading import SERIES, TableOfRuns
+from surrogate.kinds.tables.shapes import steps_in
+from surrogate.kinds.trajectories.from_table import trajectories_from_table
+
+
+def opened(data: Any, path: str, options: TableOfRuns, say: Say) -> xr.Dataset:
+    """Trajectories of a file: as they are in a dataset, made from a table."""
+    used = [name for name, value in asdict(options).items() if value not in (None, False)]
+    if not isinstance(data, pd.DataFrame):
+        if used:
+            raise ModelError(
+                f"{path!r} holds trajectories, no table",
+                remedy=("leave out ", Setting(used[0]), ", which is for tables"),
+            )
+        return data  # type: ignore[no-any-return]
+    if options.missing == "model":
+        raise ModelError(
+            "missing values of runs cannot be modelled, only those of rows",
+            value="model",
+            remedy=(Setting("missing", "drop"), " or ", Setting("missing", "refuse")),
+        )
+    if options.wide:
+        _check_wide(path, data, options, used)
+    settings = {k: v for k, v in asdict(options).items() if k not in ("wide", "missing")}
+    try:
+        made, understood = trajectories_from_table(
+            data, missing=options.missing or "refuse", **settings
+        )
+    except ModelError as problem:
+        raise located_in(path, problem) from None
+    say(understood)
+    return made
+
+
+def located_in(path: str, problem: ModelError) -> ModelError:
+    """The same error with the name of the file."""
+    return ModelError(
+        f"{path}: {problem.problem}",
+        value=problem.value,
+        allowed=problem.allowed,
+        remedy=problem.remedy,
+    )
+
+
+def _check_wide(path: str, found: pd.DataFrame, options: TableOfRuns, used: list[str]) -> None:
+    others = [name for name in used if name in SERIES and name != "wide"]
+    if others:
+        raise ModelError(
+            "columns are the steps of a wide table", remedy=("leave out ", Setting(others[0]))
+        )
+    names = [str(name) for name in found.columns]
+    if not steps_in(options.columns or names):
+        raise ModelError(
+            f"{path}: a wide table needs columns that are steps, such as S0, S1, S2", allowed=names
+        )
