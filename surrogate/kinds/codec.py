@@ -7,6 +7,7 @@ to data units); `finish` makes data: counts rounded, words chosen.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -121,3 +122,17 @@ class Codec(ABC):
     def warps(self) -> Mapping[str, Warp]:
         """Signal -> the map from its latents to data units; none where they are the same."""
         return NONE
+
+
+def plain(attrs: Mapping[Any, Any]) -> dict[str, Any]:
+    """Attributes as JSON has them."""
+
+    def value(given: Any) -> Any:
+        if isinstance(given, (np.generic, np.ndarray)):
+            given = given.tolist()
+        if isinstance(given, (list, tuple)):
+            return [value(each) for each in given]
+        number = isinstance(given, float) and not math.isfinite(given)
+        return given if isinstance(given, (str, int, float)) and not number else str(given)
+
+    return {str(name): value(given) for name, given in attrs.items()}

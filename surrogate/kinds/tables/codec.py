@@ -21,12 +21,11 @@ from constraints import FormulaError, Layout
 from constraints.compile.followers import Follower
 from constraints.gaussian.latent import Warp
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import NONE, Codec, Samples
+from surrogate.kinds.codec import NONE, Codec, Samples, plain
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.tables import columns
 from surrogate.kinds.tables.columns import NUMBERS, WORDS, Column, Numbers, Words
 from surrogate.kinds.tables.dependents import Following, following, restored
-from surrogate.kinds.variables import plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from surrogate.kinds.trajectories.conservation import Law, Relation
 from surrogate.kinds.trajectories.fit_codec import CHUNK, fit, values_of
 from surrogate.kinds.trajectories.ranges import Ranges, members, rounded_apart
 from surrogate.kinds.trajectories.transforms import rounded
-from surrogate.kinds.variables import Variable, pieces, sample_number, survey
+from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number, survey
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from constraints import FormulaError, Layout, Signal
 from surrogate.errors import ModelError
+from surrogate.kinds.codec import plain
 from surrogate.kinds.trajectories import transforms as channels
 from surrogate.kinds.trajectories.conservation import Relation, checked_laws
-from surrogate.kinds.variables import EXACT, KINDS, Variable, plain
+from surrogate.kinds.trajectories.variables import EXACT, KINDS, Variable
 
 if TYPE_CHECKING:
     from surrogate.kinds.trajectories.codec import TimeSeriesCodec

@@ -23,7 +23,7 @@ from surrogate.kinds.codec import Samples
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
 from surrogate.kinds.trajectories.statistics import Edges, Moments, Skewness, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
-from surrogate.kinds.variables import (
+from surrogate.kinds.trajectories.variables import (
     MOST_WORDS,
     NUMBERS,
     Variable,

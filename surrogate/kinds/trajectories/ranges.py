@@ -17,7 +17,7 @@ from torch import Tensor
 
 from surrogate.kinds.trajectories.conservation import Relation
 from surrogate.kinds.trajectories.transforms import REACH
-from surrogate.kinds.variables import NUMBERS, Variable
+from surrogate.kinds.trajectories.variables import NUMBERS, Variable
 
 SLACK = 1e-6  # by which the box is smaller, so that single precision stays in it
 FAR = 1e6  # deviations from the mean, where a range has no end

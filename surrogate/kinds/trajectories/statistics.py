@@ -21,7 +21,7 @@ from surrogate.errors import ModelError
 from surrogate.kinds.codec import Samples
 from surrogate.kinds.trajectories.conservation import Relation
 from surrogate.kinds.trajectories.transforms import Log, Transform, for_counts
-from surrogate.kinds.variables import Variable, sample_number
+from surrogate.kinds.trajectories.variables import Variable, sample_number
 
 NODES = {"identity": 2, "log": 8, "logit": 8}  # two are exact for what is linear in the noise
 ROUNDING = 1e-5  # by which a conserved sum of real numbers may differ, relative to its terms

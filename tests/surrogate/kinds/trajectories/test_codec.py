@@ -266,7 +266,7 @@ def test_chunks_of_a_lazy_file_give_what_memory_gives(suffix: str, tmp_path: Pat
 
 
 def test_no_read_is_larger_than_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    from surrogate.kinds import variables
+    from surrogate.kinds.trajectories import variables
 
     sizes = []
     stored = variables._stored

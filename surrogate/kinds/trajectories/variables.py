@@ -21,7 +21,7 @@ from torch import Tensor
 
 from constraints import DataError, FormulaError, Layout, Signal
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import Samples
+from surrogate.kinds.codec import Samples, plain
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.signals import layout_of
 from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised
@@ -135,20 +135,6 @@ def _dtype(array: xr.DataArray, kind: str) -> str:
     if kind == "integer" and own.kind == "f":
         own = np.dtype(array.encoding.get("dtype", np.int64))
     return str(own) if getattr(own, "kind", "O") in "iufbUS" else "object"
-
-
-def plain(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes as JSON has them."""
-
-    def value(given: Any) -> Any:
-        if isinstance(given, (np.generic, np.ndarray)):
-            given = given.tolist()
-        if isinstance(given, (list, tuple)):
-            return [value(each) for each in given]
-        number = isinstance(given, float) and not math.isfinite(given)
-        return given if isinstance(given, (str, int, float)) and not number else str(given)
-
-    return {str(name): value(given) for name, given in attrs.items()}
 
 
 # --- values ---------------------------------------------------------------------------------------
