@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Literal, Self
 
 Edge = Literal["python", "command"]  # who reads a message
-LISTED = 40  # names in a message, at most
+MAX_LISTED = 40  # names in a message, at most
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SurrogateError(Exception):
         """The whole message, for Python callers or for the command line."""
         parts = [self.problem]
         if self.allowed:
-            some = ", ".join(self.allowed[:LISTED]) + ", ..." * (len(self.allowed) > LISTED)
+            some = ", ".join(self.allowed[:MAX_LISTED]) + ", ..." * (len(self.allowed) > MAX_LISTED)
             parts.append(f" (have: {some})")
         if self.remedy:
             told = "".join(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Moving
+from constraints.ast.lowered import BoundUntil
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, At, Count
 from constraints.ast.walk import free
@@ -28,11 +28,11 @@ from constraints.evaluate.frames import Frame
 from constraints.evaluate.semantics import Boolean, Robustness
 from constraints.layout.signals import Layout
 
-TOGETHER = 2_000_000  # of a batch looked at together, where no chunk is given
-LAID_OUT = 50_000_000  # of these, what windows within windows may spread out to
+BATCH_VALUES = 2_000_000  # of a batch looked at together, where no chunk is given
+BATCH_PLACES = 50_000_000  # of these, what windows within windows may spread out to
 HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")
-WIDEST = 72  # characters of a rule in a plain table
-_FAR = 1e30  # stands for an infinite margin in a mean
+MAX_RULE_WIDTH = 72  # characters of a rule in a plain table
+_FINITE_MARGIN = 1e30  # stands for an infinite margin in a mean
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,12 @@ def chunk_size(programs: Sequence[Program]) -> int:
     nesting = max(_nesting(program.lowered) for program in programs)
     places = max(1, layout.steps, *(signal.size for signal in layout.images))
     spread = math.prod([places] * nesting)
-    return max(1, min(TOGETHER // max(1, size), LAID_OUT // spread))
+    return max(1, min(BATCH_VALUES // max(1, size), BATCH_PLACES // spread))
 
 
 def _nesting(node: Node) -> int:
     """How many windows lie inside one another: at worst each is an axis of its own."""
-    own = isinstance(node, (f.Quantifier, Moving, Aggregate, Count))
+    own = isinstance(node, (f.Quantifier, BoundUntil, Aggregate, Count))
     return own + max((_nesting(child) for child in node.children()), default=0)
 
 
@@ -208,7 +208,7 @@ class _Part:
             holds = Evaluator(layout, tensors, Boolean(), end).formula(body, frame).expand(shape)
             size = Evaluator(layout, tensors, Robustness(), end).formula(body, frame).expand(shape)
             self.held = self.held + holds.sum(0)
-            self.total = self.total + size.double().clamp(-_FAR, _FAR).sum(0)
+            self.total = self.total + size.double().clamp(-_FINITE_MARGIN, _FINITE_MARGIN).sum(0)
         return len(verdict)
 
     def row(self, samples: int) -> Row:
@@ -270,7 +270,7 @@ def _fixed(program: Program) -> int | None:
 
 def _readings(node: Node) -> Iterable[int | None]:
     """Steps at which a node reads series; None for what looks at more than one."""
-    if isinstance(node, (f.Quantifier, Moving, Aggregate, Count)):
+    if isinstance(node, (f.Quantifier, BoundUntil, Aggregate, Count)):
         return [None]
     if isinstance(node, At):
         return [node.step.offset if node.step.base is None else None]
@@ -295,4 +295,4 @@ def percent(share: float) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+    return text if len(text) <= MAX_RULE_WIDTH else text[: MAX_RULE_WIDTH - 3] + "..."

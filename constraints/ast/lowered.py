@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NUMBERS = "#"  # the domain of a quantifier over plain numbers, not steps
 
 
-class Warp(Protocol):
+class LatentMap(Protocol):
     """An increasing map from a latent z to the value Q(z) of a column, possibly a staircase."""
 
     @property
@@ -42,7 +42,7 @@ class Warp(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Option(Term):
+class CategoryWeight(Term):
     """The weight of one category of a signal, which has these words."""
 
     signal: Name
@@ -51,11 +51,11 @@ class Option(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Warped(Term):
+class LatentColumn(Term):
     """The value of a column whose latents the data hold."""
 
     signal: Name
-    warp: Warp = field(compare=False)
+    warp: LatentMap = field(compare=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +79,7 @@ class Pixel(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chance(Term):
+class ClassProbability(Term):
     """The probability that a classifier gives an image to be of a class, by its number.
 
     `labels`: what the numbers stand for, to be shown.
@@ -92,16 +92,16 @@ class Chance(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Labelled(f.Formula):
+class HasClass(f.Formula):
     """That an image is of a class (or, if not `positive`, of another): the likeliest one."""
 
-    chance: Chance
+    chance: ClassProbability
     positive: bool = True
     k: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Moving(f.Formula):
+class BoundUntil(f.Formula):
     """A resolved `Until`: relative to `here`, with the name of the step it binds."""
 
     kind: str
@@ -140,11 +140,13 @@ class Atom(f.Formula):
     def category(self) -> Name | None:
         """The signal, if the atom says that it is one (or none) of the words that are weighed."""
         first = self.terms[0]
-        if not isinstance(first, Option) or set(self.coefficients) != {1.0} or self.slack:
+        if not isinstance(first, CategoryWeight) or set(self.coefficients) != {1.0} or self.slack:
             return None
         if (self.low, self.high) not in ((0.5, math.inf), (-math.inf, 0.5)):
             return None
-        same = (isinstance(t, Option) and t.signal.key == first.signal.key for t in self.terms)
+        same = (
+            isinstance(t, CategoryWeight) and t.signal.key == first.signal.key for t in self.terms
+        )
         return first.signal if all(same) else None
 
     @property
@@ -201,7 +203,7 @@ def _times(coefficient: float, term: Term) -> Term:
 
 
 def _words(atom: Atom) -> str:
-    options = [term for term in atom.terms if isinstance(term, Option)]
+    options = [term for term in atom.terms if isinstance(term, CategoryWeight)]
     words = [str(Name(option.words[option.index], quoted=True)) for option in options]
     if len(words) == 1:
         return f"{atom.category} {'=' if atom.chooses else '!='} {words[0]}"

@@ -18,7 +18,7 @@ from constraints.ast.formulas import (
     Until,
     Xor,
 )
-from constraints.ast.lowered import Chance, Labelled, Pixel, Pixels, Warped
+from constraints.ast.lowered import ClassProbability, HasClass, LatentColumn, Pixel, Pixels
 from constraints.ast.nodes import Node, as_text
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.words import END, IDENTIFIER, NOW, WORDS, is_built_in
@@ -97,7 +97,7 @@ class _Writer:
                 return shown + ("" if tolerance is None else f" +- {number(tolerance)}"), COMPARE
             case Holds(call):
                 return self.show(call)
-            case Labelled(chance, positive):
+            case HasClass(chance, positive):
                 return self.show(chance) if positive else (f"not {self.text(chance)}", PREFIX)
             case Quantifier():
                 return self.quantifier(node)
@@ -130,7 +130,7 @@ class _Writer:
                 return number(value), ATOM if value >= 0 else UNARY
             case Name(word, instance, quoted):
                 return self.name(word, quoted) + ("" if instance is None else f"[{instance}]"), ATOM
-            case Warped(signal):
+            case LatentColumn(signal):
                 return self.term(signal)
             case Step():
                 return _step(node)
@@ -138,11 +138,11 @@ class _Writer:
                 return self.name(region or "image"), ATOM
             case Pixel(image, row, column):
                 return f"{self.operand(image, ATOM)}({self.text(row)}, {self.text(column)})", ATOM
-            case Chance(classifier, image, Const(label), labels) if label in dict(labels):
+            case ClassProbability(classifier, image, Const(label), labels) if label in dict(labels):
                 word = dict(labels)[int(label)]
                 shown = word if word == number(label) else self.name(word, quoted=True)
                 return self.call(self.name(classifier), [self.text(image), shown])
-            case Chance(classifier, image, label):
+            case ClassProbability(classifier, image, label):
                 return self.call(self.name(classifier), [self.text(image), self.text(label)])
             case At(series, Step(None, 0, float() as time)):
                 return f"{self.operand(series, ATOM)}@{number(time)}", ATOM

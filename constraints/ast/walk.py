@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Moving
+from constraints.ast.lowered import BoundUntil
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Count, Name, Step
 from constraints.ast.words import END, NOW
@@ -56,7 +56,7 @@ def free(node: Node) -> frozenset[str]:
         case f.Quantifier(_, variable, first, last, body):
             bounds = (free(bound) for bound in (first, last) if bound is not None)
             found = (free(body) - {variable}).union(*bounds)
-        case Moving():
+        case BoundUntil():
             found = (free(node.left) | free(node.right)) - {node.variable} | free(node.here)
         case Aggregate() | Count():
             bounds = (free(bound) for bound in (node.first, node.last) if bound is not None)

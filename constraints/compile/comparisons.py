@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Option
+from constraints.ast.lowered import CategoryWeight
 from constraints.ast.terms import Const, Name, Term
 from constraints.ast.walk import descend
 from constraints.compile import dates
@@ -11,7 +11,9 @@ from constraints.errors import FormulaError, listed, nearest, unknown
 from constraints.language.bridge import readings
 from constraints.layout.signals import Layout, Signal
 
-ALIKE = 0.7  # how much a text has in common with the name that it is a misspelling of
+MISSPELLING_SIMILARITY = (
+    0.7  # how much a text has in common with the name that it is a misspelling of
+)
 
 
 def compared(
@@ -56,7 +58,7 @@ def _category(
     if word not in words:
         remedy = f'; write {subject} = "{words[0]}"' if isinstance(other, Const) else ""
         raise unknown(f"category of {signal.name}:", word, words, remedy)
-    weight = Option(owned(subject, layout), words.index(word), words)
+    weight = CategoryWeight(owned(subject, layout), words.index(word), words)
     return f.Compare((weight, Const(0.5)), (">=" if relation == "=" else "<",))
 
 
@@ -69,7 +71,7 @@ def _refuse_text(subject: Name, other: Term, layout: Layout) -> None:
     if truth or other.name == "time" or readings(other.name, series):
         return
     known = [*layout.names, *layout.parameters]
-    if nearest(other.name, known, ALIKE) or not other.quoted:
+    if nearest(other.name, known, MISSPELLING_SIMILARITY) or not other.quoted:
         raise unknown("signal, parameter or category", other.name, known)
     kind = "dates" if dates.is_day(other.name[:10]) else "text"
     raise FormulaError(

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from constraints import evaluate
-from constraints.ast.lowered import Chance, Pixel, Pixels
+from constraints.ast.lowered import ClassProbability, Pixel, Pixels
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.walk import free
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-class Depicting(ABC):
+class ImageResolver(ABC):
     """Resolves what a formula says of images."""
 
     layout: Layout
@@ -194,7 +194,7 @@ class Depicting(ABC):
 
     # classes
 
-    def chance(self, node: Apply, scope: Scope) -> Chance:
+    def chance(self, node: Apply, scope: Scope) -> ClassProbability:
         """`class(image, 3)`, `class(image, "trouser")`, `class(image, 10 - i)`."""
         classifier = self.layout.classifiers[node.function]
         legal = classifier.classes
@@ -210,7 +210,7 @@ class Depicting(ABC):
         labels = tuple(zip(classifier.numbers, legal, strict=True))
         if isinstance(label, Name) and label.name in legal:
             number = Const(classifier.numbers[legal.index(label.name)])
-            return Chance(node.function, found, number, labels)
+            return ClassProbability(node.function, found, number, labels)
         if isinstance(label, Name) and label.name not in self.layout.parameters:
             raise unknown("class", label.name, legal, f" in {node}")
         which = self.term(label, scope)
@@ -219,7 +219,7 @@ class Depicting(ABC):
                 raise FormulaError(
                     f"{node}: there is no class {value:g} (have: {_classes(labels)})"
                 )
-        return Chance(node.function, found, which, labels)
+        return ClassProbability(node.function, found, which, labels)
 
 
 def _read_at(body: Node, variable: str) -> Iterable[Term]:

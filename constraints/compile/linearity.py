@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from constraints.ast.aggregates import aggregates
-from constraints.ast.lowered import Chance, Pixel, Warped
+from constraints.ast.lowered import ClassProbability, LatentColumn, Pixel
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.walk import names
@@ -34,7 +34,7 @@ def linear(term: Node, layout: Layout) -> bool:
             function = layout.function(name)
             known = function is not None and function.linear
             return known and all(linear(argument, layout) for argument in arguments)
-        case Aggregate() | Count() | Warped() | Chance():
+        case Aggregate() | Count() | LatentColumn() | ClassProbability():
             return False
     return isinstance(term, Term)  # the weight of a category
 

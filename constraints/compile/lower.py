@@ -16,7 +16,15 @@ from dataclasses import replace
 
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
-from constraints.ast.lowered import Atom, Chance, Labelled, Moving, Option, Pixel, Pixels
+from constraints.ast.lowered import (
+    Atom,
+    BoundUntil,
+    CategoryWeight,
+    ClassProbability,
+    HasClass,
+    Pixel,
+    Pixels,
+)
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term, add
 from constraints.ast.words import NOW
 from constraints.compile.simplify import all_of, any_of, quantified
@@ -25,12 +33,12 @@ from constraints.layout.pixels import mask
 from constraints.layout.signals import Layout
 
 _FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
-_SHARE = 1e-3  # of the data's span: the default tolerance of a real-valued equality
-_ROUNDING = 1e-6  # of the value's size: the same where no span is known
+_DEFAULT_TOLERANCE = 1e-3  # of the data's span: the default tolerance of a real-valued equality
+_RELATIVE_TOLERANCE = 1e-6  # of the value's size: the same where no span is known
 
 
 def lower(formula: f.Formula, layout: Layout) -> f.Formula:
-    """And, Or, Quantifier, Moving and weights over atoms, with the same meaning."""
+    """And, Or, Quantifier, BoundUntil and weights over atoms, with the same meaning."""
     return _Lowering(layout).formula(formula, True, None, 0)
 
 
@@ -62,9 +70,9 @@ class _Lowering:
             case f.Quantifier(kind, variable, first, last, body, region):
                 inner = self.formula(body, positive, k, level + 1)
                 return quantified(_dual(kind, positive), variable, first, last, inner, region)
-            case Labelled(chance, sign):
-                return Labelled(chance, sign == positive, k)
-            case Moving(kind, left, right):
+            case HasClass(chance, sign):
+                return HasClass(chance, sign == positive, k)
+            case BoundUntil(kind, left, right):
                 left, right = (self.formula(part, positive, k, level + 1) for part in (left, right))
                 return replace(node, kind=_dual(kind, positive), left=left, right=right)
             case f.Compare((left, right), (relation,), tolerance):
@@ -145,7 +153,9 @@ class _Lowering:
             return 0.0
         spans = [abs(c) * self.span(t) for c, t in zip(atom.coefficients, atom.terms, strict=True)]
         total = sum(spans)
-        return _SHARE * total if math.isfinite(total) else _ROUNDING * abs(value)
+        return (
+            _DEFAULT_TOLERANCE * total if math.isfinite(total) else _RELATIVE_TOLERANCE * abs(value)
+        )
 
     def span(self, term: Term) -> float:
         """How far apart two values of the term can be, where its signal's bounds are known."""
@@ -166,9 +176,9 @@ class _Lowering:
                 known = function is not None and function.linear and function.returns == "image"
                 spans = (self.span(each) for each in arguments if is_image(each, self.layout))
                 return max(spans, default=math.inf) if known else math.inf
-            case Chance():
+            case ClassProbability():
                 return 1.0
-            case Option():
+            case CategoryWeight():
                 return 0.0
         return math.inf
 

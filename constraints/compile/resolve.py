@@ -13,13 +13,13 @@ from dataclasses import replace
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
 from constraints.ast.build import always
-from constraints.ast.lowered import NUMBERS, Labelled, Moving, Option
+from constraints.ast.lowered import NUMBERS, BoundUntil, CategoryWeight, HasClass
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.walk import descend, ends, indexes
 from constraints.ast.words import ARITHMETIC, NOW, PIXEL, SERIES, built_in, is_built_in
 from constraints.compile.comparisons import compared, owned, some
-from constraints.compile.images import Depicting
+from constraints.compile.images import ImageResolver
 from constraints.compile.scope import Scope, Times
 from constraints.errors import FormulaError, unknown
 from constraints.language.bridge import ambiguous, readings
@@ -48,7 +48,7 @@ def resolve(
     return _Resolver(layout, end).formula(formula, scope)
 
 
-class _Resolver(Depicting):
+class _Resolver(ImageResolver):
     def __init__(self, layout: Layout, end: str | None) -> None:
         self.layout = layout
         self.end = end
@@ -61,7 +61,7 @@ class _Resolver(Depicting):
             case f.Compare():
                 return self.compare(node, scope)
             case f.Holds(Apply(function) as call) if function in self.layout.classifiers:
-                return Labelled(self.chance(call, scope))
+                return HasClass(self.chance(call, scope))
             case f.Holds(call):
                 return self.compare(f.Compare((call, Const(0)), (">=",)), scope)
             case f.Not(body):
@@ -177,13 +177,15 @@ class _Resolver(Depicting):
             level=scope.level + 1,
         )
         left, right = self.formula(node.left, inner), self.formula(node.right, inner)
-        return Moving(node.kind, left, right, node.first, node.last, node.past, scope.here, name)
+        return BoundUntil(
+            node.kind, left, right, node.first, node.last, node.past, scope.here, name
+        )
 
     # terms
 
     def term(self, node: Term, scope: Scope) -> Term:
         match node:
-            case Const() | Option():
+            case Const() | CategoryWeight():
                 return node
             case Name():
                 return self.name(node, scope)

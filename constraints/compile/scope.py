@@ -15,7 +15,7 @@ from constraints.ast.words import END, NOW
 from constraints.errors import FormulaError
 from constraints.layout.signals import Layout
 
-WIDEST = 1_000_000  # steps in a window
+MAX_WINDOW_STEPS = 1_000_000  # steps in a window
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Times:
             low, high = max(low, 0), min(high, self.layout.steps - 1)
         if high + 1 < low:
             raise FormulaError(f"{what}: the window [{first}, {last}] is empty on this grid")
-        if high - low > WIDEST:
+        if high - low > MAX_WINDOW_STEPS:
             raise FormulaError(
-                f"{what}: a window spans at most {WIDEST:,} steps, not {high - low:,}"
+                f"{what}: a window spans at most {MAX_WINDOW_STEPS:,} steps, not {high - low:,}"
             )
         return low, high
 
@@ -119,7 +119,7 @@ class Times:
 
 
 _WHOLE = "is a whole number, a variable bound by forall or exists, or a sum of these"
-MOST_VALUES = 100_000  # of the bound variables of a term, together
+MAX_TERM_VALUES = 100_000  # of the bound variables of a term, together
 _ARITHMETIC: Mapping[str, Callable[..., float]] = {
     "+": lambda *parts: math.fsum(parts),
     "neg": operator.neg,
@@ -137,8 +137,8 @@ def values(term: Term, scope: Scope, what: str) -> list[float]:
     if not all(name in scope.ranges for name in bound):
         raise FormulaError(f"{what} {_WHOLE}")
     ranges = [range(scope.ranges[name][0], scope.ranges[name][1] + 1) for name in bound]
-    if math.prod(len(each) for each in ranges) > MOST_VALUES:
-        raise FormulaError(f"{what} takes more than {MOST_VALUES:,} values")
+    if math.prod(len(each) for each in ranges) > MAX_TERM_VALUES:
+        raise FormulaError(f"{what} takes more than {MAX_TERM_VALUES:,} values")
     found = {_value(term, dict(zip(bound, at, strict=True)), what) for at in product(*ranges)}
     return sorted(found)
 

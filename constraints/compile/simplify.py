@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Option
+from constraints.ast.lowered import Atom, CategoryWeight
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Step
 
@@ -88,7 +88,7 @@ def _joined(one: Atom, other: f.Formula, both: bool) -> f.Formula | None:
         return f.TRUE
     chosen = (one.chooses or other.chooses) if both else (one.chooses and other.chooses)
     first = one.terms[0]
-    assert isinstance(first, Option)
+    assert isinstance(first, CategoryWeight)
     listed = sorted(allowed if chosen else set(range(len(words))) - allowed)
     terms = tuple(replace(first, index=i) for i in listed)
     low, high = (0.5, math.inf) if chosen else (-math.inf, 0.5)
@@ -97,7 +97,7 @@ def _joined(one: Atom, other: f.Formula, both: bool) -> f.Formula | None:
 
 def _allowed(atom: Atom) -> tuple[set[int], tuple[str, ...]]:
     """The numbers of the words that a category may be, and all of its words."""
-    options = [term for term in atom.terms if isinstance(term, Option)]
+    options = [term for term in atom.terms if isinstance(term, CategoryWeight)]
     named, words = {option.index for option in options}, options[0].words
     return (named if atom.chooses else set(range(len(words))) - named), words
 

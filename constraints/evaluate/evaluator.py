@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Labelled, Moving, Pixels
+from constraints.ast.lowered import Atom, BoundUntil, HasClass, Pixels
 from constraints.ast.walk import free
 from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import Fold
@@ -26,7 +26,7 @@ class Evaluator(Values):
         match node:
             case Atom():
                 return self.atom(node, frame)
-            case Labelled(chance):
+            case HasClass(chance):
                 return self.classed(node, self.judged_as(chance, frame))
             case f.And(()) | f.Or(()):
                 return self.filled(semantics.constant(isinstance(node, f.And)), frame)
@@ -38,7 +38,7 @@ class Evaluator(Values):
                 return semantics.weighted(self.formula(body, frame), weight or 1.0)
             case f.Quantifier():
                 return self.quantifier(node, frame)
-            case Moving():
+            case BoundUntil():
                 return self.until(node, frame)
         raise TypeError(f"{node!r} is not lowered")
 
@@ -62,7 +62,7 @@ class Evaluator(Values):
         """The value of the atom whose sum is y."""
         return self.semantics.atom(y, node)
 
-    def classed(self, node: Labelled, judged: Judged) -> Tensor:
+    def classed(self, node: HasClass, judged: Judged) -> Tensor:
         """The value of the statement that an image is of a class."""
         return self.semantics.label(judged, node)
 
@@ -111,7 +111,7 @@ class Evaluator(Values):
         """How a quantifier combines its steps."""
         return self.semantics.forall if kind == "forall" else self.semantics.exists
 
-    def until(self, node: Moving, frame: Frame) -> Tensor:
+    def until(self, node: BoundUntil, frame: Frame) -> Tensor:
         """right at distance d, with left at all smaller distances, for some d (or the dual)."""
         semantics = self.semantics
         here, steps, axis = frame.index(node.here), self.layout.steps, len(frame.sizes)

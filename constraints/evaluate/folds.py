@@ -16,8 +16,8 @@ from torch import Tensor
 from constraints.evaluate.log_probability import NEVER, log1mexp
 from constraints.evaluate.windows import LogOrSums, SlidingMax, SlidingSum
 
-_SMALL = -8.0  # log-probabilities whose square does not count
-_FAR = -60.0  # a result above this does not feel that `LogOrSums` stops at -80
+_SMALL_LOG_PROBABILITY = -8.0  # log-probabilities whose square does not count
+_LOG_OR_LIMIT = -60.0  # a result above this does not feel that `LogOrSums` stops at -80
 
 
 class Fold(ABC):
@@ -158,7 +158,9 @@ class LogOr(Fold):
     def over(self, x: Tensor, dim: int) -> Tensor:
         x = x.movedim(dim, -1)
         value = _apply(LogOrSums, x, 0)
-        return torch.where(value < _FAR, super().over(x, -1), value) if _far(value) else value
+        return (
+            torch.where(value < _LOG_OR_LIMIT, super().over(x, -1), value) if _far(value) else value
+        )
 
     def slide(self, x: Tensor, width: int) -> Tensor:
         if width == 1:
@@ -166,7 +168,7 @@ class LogOr(Fold):
         value = _apply(LogOrSums, x, width)
         if not _far(value):
             return value
-        return torch.where(value < _FAR, super().slide(x, width), value)
+        return torch.where(value < _LOG_OR_LIMIT, super().slide(x, width), value)
 
 
 @dataclass(frozen=True)
@@ -271,11 +273,11 @@ class PowerOr(Fold):
         )
 
     def _none(self, x: Tensor) -> Tensor:
-        return log1mexp(x.clamp(_SMALL - 12, -1e-6))
+        return log1mexp(x.clamp(_SMALL_LOG_PROBABILITY - 12, -1e-6))
 
     def _joined(self, most: Tensor, none: Tensor, small: Tensor) -> Tensor:
         """Small probabilities are too small for 1 - p, and there -log(1 - p) is p."""
-        return torch.where(most > _SMALL, log1mexp(none), small / self.q)
+        return torch.where(most > _SMALL_LOG_PROBABILITY, log1mexp(none), small / self.q)
 
 
 def _apply(function: type[torch.autograd.Function], x: Tensor, width: int) -> Tensor:
@@ -284,7 +286,7 @@ def _apply(function: type[torch.autograd.Function], x: Tensor, width: int) -> Te
 
 
 def _far(value: Tensor) -> bool:
-    return value.numel() > 0 and bool(value.detach().amin() < _FAR)
+    return value.numel() > 0 and bool(value.detach().amin() < _LOG_OR_LIMIT)
 
 
 def _counts(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from constraints.ast.lowered import Chance, Pixel, Pixels
+from constraints.ast.lowered import ClassProbability, Pixel, Pixels
 from constraints.ast.terms import Apply, Name, Term
 from constraints.errors import FormulaError
 from constraints.evaluate.classes import Judged, judge, places
@@ -36,7 +36,7 @@ FOLDED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-class Looking(ABC):
+class ImageValues(ABC):
     """Evaluates what formulas say of images."""
 
     layout: Layout
@@ -133,7 +133,7 @@ class Looking(ABC):
 
     # classes
 
-    def judged_as(self, node: Chance, frame: Frame) -> Judged:
+    def judged_as(self, node: ClassProbability, frame: Frame) -> Judged:
         """What the classifier, asked once for an image, says of a class: (B, *sizes)."""
         classifier = self.layout.classifiers[node.classifier]
         key = (node.classifier, node.image.key)

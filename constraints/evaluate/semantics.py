@@ -1,4 +1,4 @@
-"""What a formula is worth: one interface, several meanings, chosen when it is evaluated.
+"""Meanings of a formula: one interface, one class for each, chosen when it is evaluated.
 
 | semantics         | atom a >= b      | and, forall | or, exists             | value          |
 |-------------------|------------------|-------------|------------------------|----------------|
@@ -7,10 +7,13 @@
 | `Robustness`      | a - b            | min         | max                    | signed margin  |
 | `Boolean`         | a >= b           | all         | any                    | verdict        |
 
-That an image is of class k is worth log p_k, to `Robustness` its lead log p_k - max log p_j, and
-its verdict is whether k is the likeliest class. An equality is `a >= b and a <= b`, or a Gaussian
--λ(a-b)² where `gaussian` is given. Negation has no place here: it was pushed to the atoms before.
-The verdict is never derived from a soft value.
+`Robustness` is the spatial robustness of signal temporal logic (Donzé and Maler 2010); `LogLTN`
+follows logic tensor networks in log space (Badreddine et al. 2023).
+
+The statement that an image is of class k has the value log p_k, its robustness is the margin
+log p_k - max log p_j, and its verdict is whether k is the likeliest class. An equality is
+`a >= b and a <= b`, or a Gaussian -λ(a-b)² where `gaussian` is given. Negation is absent: lowering
+pushed it to the atoms. The verdict is never derived from a soft value.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from constraints.ast.lowered import Atom, Labelled
+from constraints.ast.lowered import Atom, HasClass
 from constraints.errors import FormulaError
 from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
@@ -53,7 +56,7 @@ class Semantics(Protocol):
         """The value of `atom` where its sum is `y`."""
         ...
 
-    def label(self, judged: Judged, node: Labelled) -> Tensor:
+    def label(self, judged: Judged, node: HasClass) -> Tensor:
         """The value of the statement that an image is of a class (or is not)."""
         ...
 
@@ -94,7 +97,7 @@ class _Logarithmic:
     def forall(self) -> Fold:
         return Sum() if self.steps == "sum" else Mean()
 
-    def hardness(self, atom: Atom | Labelled) -> float:
+    def hardness(self, atom: Atom | HasClass) -> float:
         return self.k if atom.k is None else atom.k
 
     def bounds(self, atom: Atom) -> tuple[float, float]:
@@ -122,7 +125,7 @@ class _Logarithmic:
             return _soft(y - low, k)
         return _soft(y - low, k) + _soft(high - y, k)
 
-    def label(self, judged: Judged, node: Labelled) -> Tensor:
+    def label(self, judged: Judged, node: HasClass) -> Tensor:
         if math.isinf(self.hardness(node)):
             met = judged.likeliest == node.positive
             return torch.where(met, 0.0, -torch.inf).to(judged.own.dtype)
@@ -212,7 +215,7 @@ class Robustness:
             margin = torch.where(torch.isnan(y), -torch.inf, margin)
         return margin
 
-    def label(self, judged: Judged, node: Labelled) -> Tensor:
+    def label(self, judged: Judged, node: HasClass) -> Tensor:
         margin = judged.own - judged.rival
         return margin if node.positive else -margin
 
@@ -244,7 +247,7 @@ class Boolean:
             return below
         return above if math.isinf(high) else above & below
 
-    def label(self, judged: Judged, node: Labelled) -> Tensor:
+    def label(self, judged: Judged, node: HasClass) -> Tensor:
         return judged.likeliest == node.positive
 
     def constant(self, truth: bool) -> bool:

@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
-from constraints.ast.lowered import Chance, Option, Pixel, Pixels, Warped
+from constraints.ast.lowered import CategoryWeight, ClassProbability, LatentColumn, Pixel, Pixels
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.walk import free
@@ -25,7 +25,7 @@ from constraints.ast.words import NOW
 from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import Fold, Max, Mean, Min, Sum
 from constraints.evaluate.frames import Frame, Index, over_pixels
-from constraints.evaluate.image_values import FOLDED, TENSOR_FUNCTIONS, Looking
+from constraints.evaluate.image_values import FOLDED, TENSOR_FUNCTIONS, ImageValues
 from constraints.evaluate.semantics import Boolean, Semantics
 from constraints.layout.signals import Layout
 
@@ -33,7 +33,7 @@ MAX, MIN, SUM = Max(), Min(), Sum()
 _FOLDS: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM}
 
 
-class Values(Looking):
+class Values(ImageValues):
     """The values that formulas compare: (B, *sizes) in a frame of axes."""
 
     def __init__(
@@ -186,9 +186,9 @@ class Values(Looking):
         match node:
             case Const(number):
                 return self.filled(number, frame)
-            case Name() | Option():
+            case Name() | CategoryWeight():
                 return frame.place(self.column(node)[:, None], Index(0))
-            case Warped(signal, warp):
+            case LatentColumn(signal, warp):
                 return warp.inverse(self.term(signal, frame))
             case Step():
                 return frame.numbers(frame.index(node), self.like)
@@ -196,7 +196,7 @@ class Values(Looking):
                 return self.at_pixels(series, base, frame)
             case Pixel():
                 return self.pixel(node, frame)
-            case Chance():
+            case ClassProbability():
                 return self.judged_as(node, frame).own.exp()
             case At(series, step):
                 index = frame.index(step)
@@ -231,9 +231,9 @@ class Values(Looking):
                 return self.over(SUM, NOW, first, last, body, truth, frame, counted=True)
         raise TypeError(f"{node!r} is not resolved")
 
-    def column(self, node: Name | Option) -> Tensor:
+    def column(self, node: Name | CategoryWeight) -> Tensor:
         """One value a sample: (B,)."""
-        if isinstance(node, Option):
+        if isinstance(node, CategoryWeight):
             return self.own(node.signal)[:, node.index]
         return self.own(node)
 

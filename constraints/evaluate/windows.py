@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-_HALF = -math.log(2.0)
-_LEAST = -80.0  # e^x has a reciprocal in float32 down to here
-_ONE = -1e-30  # the log-probability that stands for certainty, where 0 has no finite gradient
+_LOG_HALF = -math.log(2.0)
+_MIN_LOG_PROBABILITY = -80.0  # e^x has a reciprocal in float32 down to here
+_CERTAIN = -1e-30  # the log-probability that stands for certainty, where 0 has no finite gradient
 
 
 def window_sums(x: Tensor, width: int) -> Tensor:
@@ -82,7 +82,7 @@ class SlidingMax(torch.autograd.Function):
 def _log1mexp(x: Tensor) -> Tensor:
     """log(1 - e^x) for x < 0 in two branches, without a graph."""
     near, far = torch.expm1(x).neg_().log_(), torch.exp(x).neg_().log1p_()
-    return torch.where(x > _HALF, near, far)
+    return torch.where(x > _LOG_HALF, near, far)
 
 
 class LogOrSums(torch.autograd.Function):
@@ -90,7 +90,7 @@ class LogOrSums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, width: int) -> Tensor:
-        x = x.clamp(_LEAST, _ONE)
+        x = x.clamp(_MIN_LOG_PROBABILITY, _CERTAIN)
         other = _log1mexp(x)
         total = window_sums(other, width) if width else other.sum(-1)
         value = _log1mexp(total)

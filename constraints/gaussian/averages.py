@@ -1,4 +1,4 @@
-"""Soft and hard atoms averaged over a Gaussian, in closed form.
+"""Expectations of soft and hard atoms under a Gaussian, in closed form.
 
 The atom "low <= y <= high" of sharpness k has the value
 
@@ -8,13 +8,13 @@ where the part of an infinite bound is absent, and k = inf is the indicator. For
 variance), `average` is log E exp(c(y)).
 
 sigmoid is the distribution function of the logistic law, so its average is P(z), the distribution
-function of "logistic noise + N(0, k^2 variance)" at z = k (mean - low). We take the logistic law
-itself as a mixture: N(0, TAU) plus Laplace noise of rate 1, of rate 1.973, or none, where one
-weight is negative. Laplace noise plus Gaussian noise has a closed form, and the tail exp(-|z|) is
-exact. The density of the mixture is within 1.7e-4 (relative) of the logistic density everywhere.
-Averaging keeps a relative bound, and sigmoid(k (y - low)) sigmoid(k (high - y)) is an integral of
-logistic densities, so every soft log-average has an error below 1.7e-4 (plus 7e-5 where an interval
-is narrow):
+function of "logistic noise + N(0, k^2 variance)" at z = k (mean - low). Monahan and Stefanski 1992
+approximate the logistic law by a scale mixture of normals; here the mixture is N(0, TAU) plus
+Laplace noise of rate 1, of rate 1.973, or none, where one weight is negative. Laplace noise plus
+Gaussian noise has a closed form, and the tail exp(-|z|) is exact. The density of the mixture is
+within 1.7e-4 (relative) of the logistic density everywhere. Averaging keeps a relative bound, and
+sigmoid(k (y - low)) sigmoid(k (high - y)) is an integral of logistic densities, so every soft
+log-average has an error below 1.7e-4 (plus 7e-5 where an interval is narrow):
 
     y >= low          log P(z)
     y == low          log P'(z)
@@ -61,12 +61,12 @@ Q = (
 )
 
 # An interval narrower than this, in units of the scale of log P there, is its density times width.
-NARROW = 0.02
+NARROW_INTERVAL = 0.02
 # A law of larger spread is Gaussian near its centre, to about 1e-4 of its derivatives.
-WIDE = 300.0
+GAUSSIAN_SPREAD = 300.0
 # The largest |z| / std and derivative: a hard atom stays inside float32 when the variance is tiny.
-FAR, STEEP = 1e15, 1e30
-BLOCK = 32768
+MAX_DEVIATIONS, MAX_SLOPE = 1e15, 1e30
+BLOCK_SIZE = 32768
 
 
 def average_gaussian(mean: Tensor, variance: Tensor, scale: float | Tensor) -> Tensor:
@@ -152,7 +152,7 @@ def _interval(middle: Tensor, half: float | Tensor, spread: Tensor, noise: Noise
     # rounding of two large logarithms must not turn their difference around
     gap = torch.maximum(upper - lower, 0.25 * half.detach() * slope)
     value = upper + log1mexp(-gap)
-    narrow = half * slope < NARROW
+    narrow = half * slope < NARROW_INTERVAL
     if narrow.any():
         density = _apply(_log_pdf, middle, spread, noise)
         value = torch.where(narrow, density + torch.log(2.0 * half), value)
@@ -182,7 +182,7 @@ def _law(z: Tensor, spread: Tensor, noise: Noise) -> _Law:
     """z and spread (B,)."""
     std = spread.sqrt()
     h = std * math.sqrt(0.5)
-    x = (z.abs() / std).mul_(math.sqrt(0.5)).clamp_(max=FAR)
+    x = (z.abs() / std).mul_(math.sqrt(0.5)).clamp_(max=MAX_DEVIATIONS)
     slope = x / h
     bend = slope.square() - 1.0 / spread
     normal = math.sqrt(0.5 / math.pi) / std
@@ -212,7 +212,7 @@ def _law(z: Tensor, spread: Tensor, noise: Noise) -> _Law:
     first = odd[1].addcmul_(rest, slope)
     second = even[1].addcmul_(rest, bend).sub_(normal * (weights * rates**2).sum())
     # first and second cancel near the centre of a wide law, which is Gaussian there
-    wide = (spread > WIDE) & (slope < 0.3)
+    wide = (spread > GAUSSIAN_SPREAD) & (slope < 0.3)
     total = spread + (2.0 * weights / rates**2).sum()
     tilt = slope * spread / total
     slope = torch.where(wide, tilt, first / pdf)
@@ -246,10 +246,10 @@ def _log_between(
     With the leading factor exp(-near²) apart, where near is the end that is closer to zero.
     """
     h = (2.0 * spread).sqrt()
-    near, far = (z + half) / h, ((half - z) / h).clamp_(max=FAR)
+    near, far = (z + half) / h, ((half - z) / h).clamp_(max=MAX_DEVIATIONS)
     inside = near.sign()  # whether zero lies within
     ratio = (2.0 * half * z / spread).exp_()  # of the densities at the far end and at the near one
-    near = near.abs_().clamp_(max=FAR)
+    near = near.abs_().clamp_(max=MAX_DEVIATIONS)
     lead = -near.square()
     close, beyond = _erfcx(near), _erfcx(far).mul_(ratio)
     above, below = 0.5 + 0.5 * inside, 0.5 - 0.5 * inside
@@ -262,7 +262,7 @@ def _log_between(
     dz = first - last
     bend = (first * (z + half) + last * (half - z)) * (-0.5 / spread)
     slope = -z / spread
-    narrow = half * (slope + spread.rsqrt()) < NARROW
+    narrow = half * (slope + spread.rsqrt()) < NARROW_INTERVAL
     if narrow.any():
         density = torch.log(2.0 * half * math.sqrt(0.5 / math.pi) * spread.rsqrt())
         value = torch.where(narrow, density + 0.5 * slope * z, value)
@@ -284,15 +284,17 @@ class _Blockwise(torch.autograd.Function):
         results = [torch.empty(z.shape, dtype=z.dtype, device=z.device) for _ in range(3)]
         flat = [tensor.reshape(-1) for tensor in (z, *results)]
         spreads = spread.reshape(-1)
-        for start in range(0, z.numel(), BLOCK):
-            block = slice(start, start + BLOCK)
+        for start in range(0, z.numel(), BLOCK_SIZE):
+            block = slice(start, start + BLOCK_SIZE)
             z_part, *outs = (tensor[block] for tensor in flat)
             spread_part = spreads[block] if len(spreads) > 1 else spreads
             for out, result in zip(outs, rule(z_part, spread_part, noise), strict=True):
                 out.copy_(result)
         value, dz, dspread = results
         ctx.spread = spread.shape
-        ctx.save_for_backward(dz.clamp_(-STEEP, STEEP), dspread.clamp_(-STEEP, STEEP))
+        ctx.save_for_backward(
+            dz.clamp_(-MAX_SLOPE, MAX_SLOPE), dspread.clamp_(-MAX_SLOPE, MAX_SLOPE)
+        )
         return value
 
     @staticmethod

@@ -1,10 +1,11 @@
-"""The probability that a Gaussian chain stays within bounds: log P(low <= y_t <= high for all t).
+"""Probability that a Gaussian Markov chain stays within bounds: log P(low <= y_t <= high, all t).
 
-The chain is taken as Markov: given its neighbour before it, y_t does not depend on those further
-back, which is how trajectories of processes are. Step by step the law of y_t, given that all before
-it stayed, is matched by a Gaussian with the same mean and variance (assumed density filtering), so
-that log P is a sum of interval probabilities. Uncorrelated values are exact; values that are all
-the same count once.
+Assumed-density filtering (Minka 2001, "Expectation propagation for approximate Bayesian inference",
+section 2, one forward pass): given that all earlier values stayed within the bounds, the
+distribution of y_t is replaced by a Gaussian with the same mean and variance, the moments of a
+truncated normal, so that log P is a sum of interval probabilities. Genz 1992 and Botev 2017 compute
+the same orthant probabilities by simulation. The result is exact for uncorrelated values; values
+that are all equal count once.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import math
 import torch
 from torch import Tensor
 
-OFF = 0.2  # root mean square by which correlations may differ from those of a Markov chain
-LEAST = 1e-3  # share of its variance that a value keeps when it is cut
-FAR = 30.0  # deviations beyond which a bound is as good as none
+MARKOV_TOLERANCE = (
+    0.2  # root mean square by which correlations may differ from those of a Markov chain
+)
+MIN_VARIANCE_SHARE = 1e-3  # share of its variance that a value keeps when it is cut
+FAR_BOUND = 30.0  # deviations beyond which a bound is as good as none
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -28,11 +31,11 @@ def markov(covariance: Tensor) -> bool:
     actual = covariance / (deviations[:, None] * deviations[None])
     steps = actual.diagonal(1)
     if bool((steps <= 0).any()):  # of any sign: only those that are hardly there
-        return bool((actual - torch.eye(len(actual)).to(actual)).abs().max() < OFF)
+        return bool((actual - torch.eye(len(actual)).to(actual)).abs().max() < MARKOV_TOLERANCE)
     way = torch.cat([steps.new_zeros(1), steps.log().cumsum(0)])
     implied = torch.exp(-(way[:, None] - way[None]).abs())
     count = len(actual) * (len(actual) - 1)
-    return float((actual - implied).square().sum() / count) < OFF**2
+    return float((actual - implied).square().sum() / count) < MARKOV_TOLERANCE**2
 
 
 def stays(mean: Tensor, variance: Tensor, neighbours: Tensor, low: float, high: float) -> Tensor:
@@ -71,14 +74,14 @@ def _cut(
         below: Tensor = torch.special.log_ndtr(b)
         hazard = torch.exp(_log_density(b) - below)
         kept = 1 - b * hazard - hazard**2
-        return below, -hazard, kept.clamp(LEAST, 1)
+        return below, -hazard, kept.clamp(MIN_VARIANCE_SHARE, 1)
     a = ((low - centre) / deviation).clamp(-1e4, 1e4)
     log_share = log_interval(a, b)
     left, right = torch.exp(_log_density(a) - log_share), torch.exp(_log_density(b) - log_share)
     left, right = left.clamp_max(1e4), right.clamp_max(1e4)
     shift = left - right
-    kept = 1 + a.clamp_min(-FAR) * left - b.clamp_max(FAR) * right - shift**2
-    return log_share, shift, kept.clamp(LEAST, 1)
+    kept = 1 + a.clamp_min(-FAR_BOUND) * left - b.clamp_max(FAR_BOUND) * right - shift**2
+    return log_share, shift, kept.clamp(MIN_VARIANCE_SHARE, 1)
 
 
 def _log_density(z: Tensor) -> Tensor:

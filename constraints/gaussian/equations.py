@@ -24,10 +24,10 @@ from constraints.evaluate.semantics import MIN_HALF_WIDTH
 from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
-NARROW = 0.1  # an interval of so much of the data's span is an equation too
-MOST_STEPS = 200  # at which `forall` is so many equations
-MOST_PIXELS = 4_096
-ROUNDING = 1e-9
+MAX_EQUATION_WIDTH = 0.1  # an interval of so much of the data's span is an equation too
+MAX_EQUATION_STEPS = 200  # at which `forall` is so many equations
+MAX_EQUATION_PIXELS = 4_096
+ROW_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
         return None
     if isinstance(part.region, Pixels):
         frame = over_pixels(Frame(), part.variable, part.region, program.layout)
-        return frame if frame.sizes[0] <= MOST_PIXELS else None
+        return frame if frame.sizes[0] <= MAX_EQUATION_PIXELS else None
     first, last = part.first, part.last
     if part.region is not None or program.end is not None or first is None or last is None:
         return None
     count = min(last.offset, program.layout.steps - 1) - first.offset + 1
-    if first.base or last.base or not 0 < count <= MOST_STEPS:
+    if first.base or last.base or not 0 < count <= MAX_EQUATION_STEPS:
         return None
     return Frame().alone(part.variable, first.offset, count)
 
@@ -105,7 +105,7 @@ def _is_equation(atom: Atom, layout: Layout) -> bool:
         return False
     spans = [layout.find(name) for name in names(atom)]
     widest = max((signal.span or 0.0 for signal in spans if signal is not None), default=0.0)
-    narrow = atom.equality or atom.high - atom.low <= NARROW * widest
+    narrow = atom.equality or atom.high - atom.low <= MAX_EQUATION_WIDTH * widest
     return narrow and all(linear(term, layout) for term in atom.terms)
 
 
@@ -119,7 +119,7 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
         rows.append(found)
         low.append(atom.low - constants - half)
         high.append(atom.high - constants + half)
-        nothing = found.abs().amax(1) <= ROUNDING
+        nothing = found.abs().amax(1) <= ROW_TOLERANCE
         if bool((nothing & ((low[-1] > 0) | (high[-1] < 0))).any()):
             raise ImpossibleError(f"no data can satisfy {atom.readable()}: it reads nothing there")
     return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
@@ -134,14 +134,14 @@ def _distinct(found: Equations) -> Equations:
     scale = torch.where(marks < 0, -size, size)
     ends = torch.stack([found.low, found.high], 1) / scale[:, None]
     ends = ends.sort(1).values  # a negative multiple turns them round
-    levels, nothing = marks.abs().tolist(), (size <= ROUNDING).tolist()
+    levels, nothing = marks.abs().tolist(), (size <= ROW_TOLERANCE).tolist()
     kept: list[int] = []
     for i in marks.abs().argsort(stable=True).tolist():
         if nothing[i]:
             continue
-        if kept and levels[i] - levels[kept[-1]] <= ROUNDING:
+        if kept and levels[i] - levels[kept[-1]] <= ROW_TOLERANCE:
             gap = found.rows[i] / scale[i] - found.rows[kept[-1]] / scale[kept[-1]]
-            if max(gap.abs().max(), (ends[i] - ends[kept[-1]]).abs().max()) <= ROUNDING:
+            if max(gap.abs().max(), (ends[i] - ends[kept[-1]]).abs().max()) <= ROW_TOLERANCE:
                 continue
         kept.append(i)
     kept.sort()

@@ -1,8 +1,8 @@
-"""Formulas in latent coordinates: what they say of y = Q(z), said of z.
+"""Formulas in latent coordinates: a statement about y = Q(z), restated about z.
 
-A table's column may be learned through an increasing map Q, possibly a staircase, so that its
-latents z are nearly normal. An interval of y is then an interval of z, exactly; what combines
-several columns reads each of them through its map, and is no longer linear.
+A table's column may be learned through an increasing map Q, possibly a staircase, that makes its
+latents z nearly normal. An interval of y is then an interval of z, exactly. A sum of several such
+columns reads each of them through its map, and is no longer linear.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Warped
-from constraints.ast.lowered import Warp as Warp
+from constraints.ast.lowered import Atom, LatentColumn
+from constraints.ast.lowered import LatentMap as LatentMap
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Name, Term
 from constraints.compile.program import Program
@@ -21,20 +21,20 @@ from constraints.compile.rewrite import Rewriting, rewritten
 from constraints.errors import FormulaError, unknown
 from constraints.layout.signals import Layout
 
-LEAST = 1e-6  # of the value: half the width of an equality without tolerance
+EQUALITY_HALF_WIDTH = 1e-6  # of the value: half the width of an equality without tolerance
 
 
-def warped(program: Program, warps: Mapping[str, Warp], *, soft: bool = False) -> Program:
+def to_latents(program: Program, warps: Mapping[str, LatentMap], *, soft: bool = False) -> Program:
     """The same statement about latents, which the columns named in `warps` then hold.
 
     An atom about one column becomes an interval of its latents, unless it has a hardness k of its
     own or all of them are to be `soft`: a margin is one in data units.
     """
     layout = _latent(program.layout, warps)
-    return rewritten(program, _Warping(warps, program.layout, soft), layout)
+    return rewritten(program, _ToLatents(warps, program.layout, soft), layout)
 
 
-def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
+def _latent(layout: Layout, warps: Mapping[str, LatentMap]) -> Layout:
     """The layout of the latents."""
     for name in warps:
         signal = layout.find(name)
@@ -57,15 +57,15 @@ def _latent(layout: Layout, warps: Mapping[str, Warp]) -> Layout:
     return replace(layout, signals=signals)
 
 
-class _Warping(Rewriting):
-    def __init__(self, warps: Mapping[str, Warp], layout: Layout, soft: bool) -> None:
+class _ToLatents(Rewriting):
+    def __init__(self, warps: Mapping[str, LatentMap], layout: Layout, soft: bool) -> None:
         self.warps = warps
         self.layout = layout
         self.soft = soft
 
     def term(self, node: Node) -> Term | None:
         if isinstance(node, Name) and node.name in self.warps:
-            return Warped(node, self.warps[node.name])
+            return LatentColumn(node, self.warps[node.name])
         return None
 
     def atom(self, atom: Atom) -> f.Formula:
@@ -81,12 +81,12 @@ class _Warping(Rewriting):
         return Atom((1.0,), (term,)) if found == f.TRUE and lacking else found
 
 
-def _interval(atom: Atom, signal: Name, warp: Warp) -> f.Formula:
+def _interval(atom: Atom, signal: Name, warp: LatentMap) -> f.Formula:
     """An atom about one column as an interval of its latents, or true, or false."""
     low, high, *ends = atom.admitted()
     first, last = warp.interval(low, high, *ends) if low <= high else (math.inf, -math.inf)
     if low == high and first == last:  # where the map is no staircase
-        room = LEAST * max(1.0, abs(low))
+        room = EQUALITY_HALF_WIDTH * max(1.0, abs(low))
         first, last = warp.interval(low - room, high + room, *ends)
     if first >= last:
         return f.FALSE

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from constraints.layout.signals import Layout, Signal
 
-_EXACT = 2**53  # whole numbers beyond it have no float64 of their own
+_MAX_EXACT_INTEGER = 2**53  # whole numbers beyond it have no float64 of their own
 
 
 def checked(
@@ -62,7 +62,7 @@ def _numbers(signal: Signal, given: Any, lead: tuple[int, ...]) -> Tensor:
         return _one_hot(signal, value)
     if value.is_floating_point():
         return value
-    if value.dtype == torch.int64 and value.numel() and int(value.abs().max()) > _EXACT:
+    if value.dtype == torch.int64 and value.numel() and int(value.abs().max()) > _MAX_EXACT_INTEGER:
         raise DataError(f"{signal.name} holds whole numbers beyond 2^53, which would be rounded")
     return value.to(torch.float64)
 

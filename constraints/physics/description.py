@@ -27,7 +27,7 @@ _EVENT = {"name", "trigger", "assignments", "initially", "priority", "persistent
 _EVENT |= {"values_at_trigger"}
 _FACTS = ("exact", "discrete")
 _METHODS = {"direct": (True, True), "tau": (False, True), "ode": (False, False)}
-MOST_ROUNDS = 10  # of deriving bounds from each other
+MAX_LIMIT_ROUNDS = 10  # of deriving bounds from each other
 _WORD = re.compile(r"[^\W\d]\w*")
 _TERM = re.compile(r"([0-9]{1,9})?\s*\*?\s*([^\W\d]\w*)")
 
@@ -81,7 +81,7 @@ class Process:
             return dict.fromkeys(self.species, (-math.inf, math.inf))
         highest = dict.fromkeys(self.species, math.inf)
         totals = [(law, total) for law in self.conserved if (total := self.total(law)) is not None]
-        for _ in range(min(len(totals), MOST_ROUNDS)):  # what one law bounds, the next may use
+        for _ in range(min(len(totals), MAX_LIMIT_ROUNDS)):  # what one law bounds, the next may use
             for law, total in totals:
                 for sign in (1, -1):
                     signed = {name: sign * weight for name, weight in law.items()}

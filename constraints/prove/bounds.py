@@ -14,8 +14,8 @@ from itertools import chain
 
 from constraints.compile.dates import written
 
-CLOSE = 1e-9
-MOST_SHOWN = 6  # readings of a sum that is spelled out
+BOUND_TOLERANCE = 1e-9
+MAX_SHOWN_READINGS = 6  # readings of a sum that is spelled out
 Sources = frozenset[int]
 
 
@@ -66,23 +66,23 @@ class Bounds:
 
     def raise_low(self, cell: int, value: float, sources: Sources) -> bool:
         if self.whole[cell] and math.isfinite(value):
-            value = math.ceil(value - CLOSE)
-        if value <= self.low[cell] + CLOSE * max(1.0, abs(value)):
+            value = math.ceil(value - BOUND_TOLERANCE)
+        if value <= self.low[cell] + BOUND_TOLERANCE * max(1.0, abs(value)):
             return False
         self.low[cell], self.low_from[cell] = value, sources
         return self.meet(cell)
 
     def drop_high(self, cell: int, value: float, sources: Sources) -> bool:
         if self.whole[cell] and math.isfinite(value):
-            value = math.floor(value + CLOSE)
-        if value >= self.high[cell] - CLOSE * max(1.0, abs(value)):
+            value = math.floor(value + BOUND_TOLERANCE)
+        if value >= self.high[cell] - BOUND_TOLERANCE * max(1.0, abs(value)):
             return False
         self.high[cell], self.high_from[cell] = value, sources
         return self.meet(cell)
 
     def meet(self, cell: int) -> bool:
         low, high = self.low[cell], self.high[cell]
-        if low > high + CLOSE * max(1.0, abs(low)):
+        if low > high + BOUND_TOLERANCE * max(1.0, abs(low)):
             raise Conflict(
                 self.low_from[cell] | self.high_from[cell],
                 f"{self.names[cell]} would have to be at least {shown_as(low, self.dates[cell])} "
@@ -116,13 +116,13 @@ class Bounds:
         if not math.isfinite(reach) or not math.isfinite(bound):
             return
         excess = reach - bound if above else bound - reach
-        close = CLOSE * max(1.0, abs(reach))
+        close = BOUND_TOLERANCE * max(1.0, abs(reach))
         if excess > close or (strict and excess > -close):
             shown = " + ".join(
                 self.names[i] if c == 1 else f"{c:g}*{self.names[i]}" for i, c in terms(row)
             )
             shown = shown.replace("+ -1*", "- ").replace("+ -", "- ") or "it"
-            if len(row.cells) > MOST_SHOWN:
+            if len(row.cells) > MAX_SHOWN_READINGS:
                 shown = f"a sum of {len(row.cells)} readings"
             here, there = ("least", "less") if above else ("most", "more")
             dated = row.coefficients == (1.0,) and self.dates[row.cells[0]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from constraints.ast.lowered import Atom, Option
+from constraints.ast.lowered import Atom, CategoryWeight
 from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term
 from constraints.ast.walk import descend, free
 from constraints.ast.words import NOW
@@ -80,7 +80,7 @@ def _row(node: Term, at: Steps, layout: Layout, starts: Mapping[tuple[str, int],
             return {}, float(step(node))
         case Name(name, instance):
             return {starts[name, instance or 1]: 1.0}, 0.0
-        case Option(signal, index):
+        case CategoryWeight(signal, index):
             return {starts[signal.name, signal.instance or 1] + index: 1.0}, 0.0
         case At(series, when):
             place = min(max(step(when), 0), layout.steps - 1)  # as evaluation does

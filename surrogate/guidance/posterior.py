@@ -18,8 +18,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from constraints.gaussian.belief import log_expectation
 from constraints.gaussian.chains import log_interval
+from constraints.gaussian.expectation import log_expectation
 from surrogate.guidance.scenario import Scenario
 
 RELINEARISED = 2  # times that equations which are not linear are, about what they lead to

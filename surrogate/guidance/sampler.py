@@ -15,7 +15,7 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Formula, conjunction, instances_of
-from constraints.compile.followers import stated
+from constraints.compile.dependents import implied_values
 from constraints.compile.names import of_instances
 from constraints.errors import FormulaError
 from constraints.physics.rules import from_network
@@ -101,7 +101,7 @@ def sample(
     layout = replace(single, instances=_instances(goal, model))
     known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
     physics = known if chosen.consistency else {}
-    always = [*known.values(), *stated(model.codec.followers(), single, goal)]
+    always = [*known.values(), *implied_values(model.codec.followers(), single, goal)]
     given = [rule for each in always for rule in of_instances(each, layout)]
     refuse_impossible(goal, layout, given=given, end=chosen.end)
     hardness = (chosen.hardness or SOFT) if chosen.guided else chosen.hardness

@@ -28,14 +28,14 @@ from constraints import (
     instances_of,
 )
 from constraints.ast.formulas import FALSE, TRUE
-from constraints.ast.lowered import Atom, Labelled
+from constraints.ast.lowered import Atom, HasClass
 from constraints.ast.walk import descend
-from constraints.compile.followers import followed
+from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
 from constraints.errors import ImpossibleError
-from constraints.gaussian.belief import Spread, Written
 from constraints.gaussian.equations import Equations, bounds, split
-from constraints.gaussian.latent import warped
+from constraints.gaussian.expectation import CovarianceOperator, DenseCovariance
+from constraints.gaussian.latent import to_latents
 from surrogate.model import Surrogate
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class Scenario:
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.gentle = LogProbabilistic(k=1.0)  # for rules, where they only guide
         self.size = self.instances * math.prod(model.shape)
-        believed = followed(self.program, model.codec.followers(), soft=not self.hard)
-        believed = warped(believed, model.codec.warps(), soft=not self.hard)
+        believed = without_dependents(self.program, model.codec.followers(), soft=not self.hard)
+        believed = to_latents(believed, model.codec.warps(), soft=not self.hard)
         if believed.lowered == FALSE and self.hard:
             raise ImpossibleError(
                 f"nothing that this model knows of satisfies {formula}: no value in the data that "
@@ -187,7 +187,7 @@ class Scenario:
             return True
         every = descend(self.rest.lowered)
         atoms = [node for node in every if isinstance(node, Atom)]
-        classed = any(isinstance(node, Labelled) for node in every)
+        classed = any(isinstance(node, HasClass) for node in every)
         return not classed and all(linear(t, self.seen) for atom in atoms for t in atom.terms)
 
     def bounds(self) -> Equations:
@@ -230,13 +230,13 @@ class Scenario:
                 high = float(middle)
         return (low + high) / 2
 
-    def spread(self, belief: Belief, about: Tensor) -> Spread:
+    def spread(self, belief: Belief, about: Tensor) -> CovarianceOperator:
         """The covariance of the signals, given the equations: (L, L)."""
         matrix, _ = self.jacobian(about)
         if matrix.numel() > SMALL:
             return Signals(belief, matrix)
         spread = belief.narrowed(matrix) @ matrix.mT
-        return Written((spread + spread.mT) / 2)
+        return DenseCovariance((spread + spread.mT) / 2)
 
     def _limits(self) -> tuple[Tensor, Tensor]:
         """The ranges that signals are known to have, (L,) each; counts with their half unit."""

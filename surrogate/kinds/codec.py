@@ -19,8 +19,8 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Layout
-from constraints.compile.followers import Follower
-from constraints.gaussian.latent import Warp
+from constraints.compile.dependents import DependentColumn
+from constraints.gaussian.latent import LatentMap
 from surrogate.errors import ModelError
 
 NONE: Mapping[str, Any] = MappingProxyType({})
@@ -115,11 +115,11 @@ class Codec(ABC):
         """Signals in the coordinates that `warps` leads from, where a signal has one."""
         return self.decode(x)
 
-    def followers(self) -> Mapping[str, Follower]:
+    def followers(self) -> Mapping[str, DependentColumn]:
         """Signals that follow from the words of another."""
         return NONE
 
-    def warps(self) -> Mapping[str, Warp]:
+    def warps(self) -> Mapping[str, LatentMap]:
         """Signal -> the map from its latents to data units; none where they are the same."""
         return NONE
 

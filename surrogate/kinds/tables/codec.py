@@ -18,8 +18,8 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import FormulaError, Layout
-from constraints.compile.followers import Follower
-from constraints.gaussian.latent import Warp
+from constraints.compile.dependents import DependentColumn
+from constraints.gaussian.latent import LatentMap
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import NONE, Codec, Samples, plain
 from surrogate.kinds.label_names import LABELS
@@ -81,10 +81,10 @@ class TableCodec(Codec):
     def layout(self) -> Layout:
         return self._layout
 
-    def warps(self) -> Mapping[str, Warp]:
+    def warps(self) -> Mapping[str, LatentMap]:
         return {c.name: c.quantiles for c in self.columns if isinstance(c, Numbers)}
 
-    def followers(self) -> Mapping[str, Follower]:
+    def followers(self) -> Mapping[str, DependentColumn]:
         return {c.name: c.follower() for c in self.columns if isinstance(c, Following)}
 
     def _parts(self) -> Iterator[tuple[Column, slice]]:

@@ -18,7 +18,7 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Signal
-from constraints.compile.followers import Follower
+from constraints.compile.dependents import DependentColumn
 from surrogate.errors import ModelError
 from surrogate.kinds.tables.columns import Column, Numbers, Words, as_numbers, as_words
 
@@ -62,9 +62,9 @@ class Following(Column):
         low, high = min(self.values), max(self.values)  # of all words, learned from or not
         return replace(own, low=low, high=high, span=high - low)
 
-    def follower(self) -> Follower:
+    def follower(self) -> DependentColumn:
         """As formulas are told of it."""
-        return Follower(self.leader.name, self.leader.categories, self.values)
+        return DependentColumn(self.leader.name, self.leader.categories, self.values)
 
     def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         return np.zeros((len(values), 0))

@@ -26,7 +26,7 @@ from constraints import (
 )
 from constraints.ast import formulas as f
 from constraints.ast.lowered import Atom
-from constraints.gaussian.belief import log_expectation
+from constraints.gaussian.expectation import log_expectation
 
 WORDS = ("a", "b", "c", "d")
 LAYOUT = Layout((Signal("race", "category", (4,), categories=WORDS), Signal("age", "column")))

@@ -21,8 +21,8 @@ from constraints import (
     signals,
     standard_regions,
 )
-from constraints.gaussian.belief import log_expectation
 from constraints.gaussian.equations import Equations, split
+from constraints.gaussian.expectation import log_expectation
 from constraints.layout.image_operators import blur, downsample, mirror
 from constraints.prove.contradictions import refuse_impossible
 

@@ -11,7 +11,7 @@ import torch
 
 from constraints import FormulaError, Layout, LogProbabilistic, compiled, parse, signals
 from constraints.ast.aggregates import Aggregation, aggregates, register, unregister
-from constraints.gaussian.belief import log_expectation
+from constraints.gaussian.expectation import log_expectation
 
 STEPS = 9
 LAYOUT = Layout.series("I S", STEPS)

@@ -20,7 +20,7 @@ from constraints import (
     parse,
     signals,
 )
-from constraints.gaussian.belief import log_expectation
+from constraints.gaussian.expectation import log_expectation
 
 DIGITS = tuple(str(i) for i in range(10))
 WORDS = ("t-shirt", "trouser", "dress")

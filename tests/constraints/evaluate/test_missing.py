@@ -20,8 +20,8 @@ from constraints import (
     explain,
     parse,
 )
-from constraints.gaussian.belief import log_expectation
-from constraints.gaussian.latent import warped
+from constraints.gaussian.expectation import log_expectation
+from constraints.gaussian.latent import to_latents
 from tests.constraints.gaussian.test_latent import Smooth
 
 NAN = math.nan
@@ -74,7 +74,7 @@ def test_gradients_are_finite(text: str, semantics: LogProbabilistic | LogLTN) -
         program(data, semantics),
         program.robustness(data).clamp(min=-9),
         log_expectation(program, flat, torch.eye(3).double(), semantics),
-        warped(program, {"age": Smooth()}, soft=True)(data, semantics),
+        to_latents(program, {"age": Smooth()}, soft=True)(data, semantics),
     ]
     for value in values:
         inputs = [*data.values(), flat]
@@ -106,7 +106,7 @@ def test_latents_that_may_be_missing() -> None:
     class Short(Smooth):
         low, high = -1.0, 1.0
 
-    program = warped(compiled("age <= 100", TABLE), {"age": Short()})
+    program = to_latents(compiled("age <= 100", TABLE), {"age": Short()})
     assert program.verdict(ROWS).tolist() == [False, True, False, True]
     hard = log_expectation(program, TABLE.flatten(ROWS), torch.eye(3), LogProbabilistic(k=math.inf))
     assert hard[[1, 3]].tolist() == [0, 0]

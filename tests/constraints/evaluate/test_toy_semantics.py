@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from constraints import Layout, Semantics, compiled
-from constraints.ast.lowered import Atom, Labelled
+from constraints.ast.lowered import Atom, HasClass
 from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import Min, Sum
 
@@ -24,7 +24,7 @@ class Violations:
     def atom(self, y: Tensor, atom: Atom) -> Tensor:
         return ((y < atom.low - atom.slack) | (y > atom.high + atom.slack)).to(y.dtype)
 
-    def label(self, judged: Judged, node: Labelled) -> Tensor:
+    def label(self, judged: Judged, node: HasClass) -> Tensor:
         return (judged.likeliest != node.positive).to(judged.own.dtype)
 
     def constant(self, truth: bool) -> float:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
 
 from constraints.evaluate.log_probability import log1mexp
-from constraints.gaussian.averages import BLOCK, NARROW, average, average_gaussian
+from constraints.gaussian.averages import BLOCK_SIZE, NARROW_INTERVAL, average, average_gaussian
 
 INF = math.inf
 MODEL = 2.5e-4  # error of the closed form, narrow intervals included
@@ -242,7 +242,12 @@ def test_a_narrow_interval_is_continuous() -> None:
 def test_narrow_parts_make_up_the_whole() -> None:
     mean = torch.linspace(-6, 6, 49, dtype=torch.float64)
     one = torch.ones((), dtype=torch.float64)
-    for width in (NARROW, 2 * NARROW, 3 * NARROW, 4 * NARROW):  # either side of the switch
+    for width in (
+        NARROW_INTERVAL,
+        2 * NARROW_INTERVAL,
+        3 * NARROW_INTERVAL,
+        4 * NARROW_INTERVAL,
+    ):  # either side of the switch
         left = average(mean, one, 0.0, width / 2, INF)
         right = average(mean, one, width / 2, width, INF)
         whole = average(mean, one, 0.0, width, INF)
@@ -268,7 +273,7 @@ def test_gradient_at_the_bound_is_not_lost() -> None:
 
 def test_broadcasting_and_blocks() -> None:
     generator = torch.Generator().manual_seed(3)
-    mean = torch.randn(BLOCK // 4 + 11, 9, generator=generator, requires_grad=True)
+    mean = torch.randn(BLOCK_SIZE // 4 + 11, 9, generator=generator, requires_grad=True)
     variance = torch.rand(9, generator=generator).add(0.1).requires_grad_()
     value = average(mean, variance, 0.0, INF, 2.0)
     value.sum().backward()

@@ -10,8 +10,8 @@ from scipy.stats import multivariate_normal, norm
 from torch import Tensor
 
 from constraints import Layout, LogProbabilistic, compiled, parse
-from constraints.gaussian.belief import log_expectation
 from constraints.gaussian.chains import stays
+from constraints.gaussian.expectation import log_expectation
 
 STEPS = 12
 

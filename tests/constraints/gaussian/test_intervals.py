@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from constraints import Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
-from constraints.gaussian.belief import log_expectation
+from constraints.gaussian.expectation import log_expectation
 
 LAYOUT = Layout((Signal("x", "column"), Signal("n", "column", integer=True)))
 HARD = LogProbabilistic(k=math.inf, half_unit=True)

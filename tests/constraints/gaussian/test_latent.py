@@ -14,11 +14,11 @@ from torch import Tensor
 
 from constraints import FormulaError, Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Warped
+from constraints.ast.lowered import Atom, LatentColumn
 from constraints.ast.walk import descend
-from constraints.gaussian.belief import log_expectation
-from constraints.gaussian.equations import NARROW, split
-from constraints.gaussian.latent import warped
+from constraints.gaussian.equations import MAX_EQUATION_WIDTH, split
+from constraints.gaussian.expectation import log_expectation
+from constraints.gaussian.latent import to_latents
 
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
 
@@ -148,8 +148,8 @@ def test_the_verdict_on_latents_is_that_on_values(seed: int) -> None:
     text = drawn(Random(seed), DEPTH)
     program = compiled(text, TABLE)
     flat = latents(seed)
-    found = warped(program, WARPS)
-    assert not any(isinstance(node, Warped) for node in descend(found.lowered))
+    found = to_latents(program, WARPS)
+    assert not any(isinstance(node, LatentColumn) for node in descend(found.lowered))
     assert torch.equal(found.verdict(flat), program.verdict(values(flat))), text
 
 
@@ -163,7 +163,7 @@ def test_beliefs_about_latents_are_finite(seed: int) -> None:
     covariance = 0.3 * torch.eye(12, dtype=torch.float64)
     for soft, semantics in ((False, HARD), (True, LogProbabilistic(k=2.0))):
         value = log_expectation(
-            warped(compiled(text, TABLE), WARPS, soft=soft), mean, covariance, semantics
+            to_latents(compiled(text, TABLE), WARPS, soft=soft), mean, covariance, semantics
         )
         assert (value <= 1e-6).all()
         assert torch.isfinite(value).all()
@@ -176,8 +176,8 @@ def test_what_combines_columns_reads_each_through_its_map() -> None:
     program = compiled("height[1] >= height[2] + 1 and log(age[1] + 9) <= 2", TABLE)
     smooth = {"height": WARPS["height"]}
     flat = latents(1, 500)
-    found = warped(program, smooth)
-    named = {node.signal.name for node in descend(found.lowered) if isinstance(node, Warped)}
+    found = to_latents(program, smooth)
+    named = {node.signal.name for node in descend(found.lowered) if isinstance(node, LatentColumn)}
     assert named == {"height"}
     mapped = {**TABLE.split(flat), "height": smooth["height"].finished(TABLE.split(flat)["height"])}
     assert torch.equal(found.verdict(flat), program.verdict(mapped))
@@ -185,7 +185,7 @@ def test_what_combines_columns_reads_each_through_its_map() -> None:
 
 
 def test_a_belief_is_the_probability_of_the_interval() -> None:
-    program = warped(compiled("2 <= age[1] < 4", TABLE), WARPS)
+    program = to_latents(compiled("2 <= age[1] < 4", TABLE), WARPS)
     mean = torch.zeros(1, 12, dtype=torch.float64)
     found = log_expectation(program, mean, torch.eye(12, dtype=torch.float64), HARD)
     ends = torch.tensor([0.75, 1.75], dtype=torch.float64)  # of what is rounded to 2 or 3
@@ -204,7 +204,7 @@ def test_a_belief_is_the_probability_of_the_interval() -> None:
     ],
 )
 def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula) -> None:
-    assert warped(compiled(text, TABLE), WARPS).lowered == constant
+    assert to_latents(compiled(text, TABLE), WARPS).lowered == constant
 
 
 @pytest.mark.parametrize("none", [(math.inf, math.inf), (0.5, 0.5), (-math.inf, -math.inf)])
@@ -214,11 +214,11 @@ def test_no_latents_are_a_constant_too(none: tuple[float, float]) -> None:
             return none
 
     for text in ("age[1] = 3", "age[1] > 3"):
-        assert warped(compiled(text, TABLE), {"age": Empty()}).lowered == f.FALSE
+        assert to_latents(compiled(text, TABLE), {"age": Empty()}).lowered == f.FALSE
 
 
 def test_an_end_of_the_range_is_open() -> None:
-    (atom,) = (warped(compiled("age[2] >= 5", TABLE), WARPS).lowered,)
+    (atom,) = (to_latents(compiled("age[2] >= 5", TABLE), WARPS).lowered,)
     assert isinstance(atom, Atom)
     assert (atom.low, atom.high) == (2.25, math.inf)
 
@@ -226,21 +226,24 @@ def test_an_end_of_the_range_is_open() -> None:
 def test_soft_atoms_keep_their_units() -> None:
     text = "(age[1] >= 3) {k=2} and height[1] <= 4"
     program = compiled(text, TABLE)
-    mixed = warped(program, WARPS)
-    assert [isinstance(part.terms[0], Warped) for part in mixed.lowered.parts] == [True, False]  # type: ignore[attr-defined]
+    mixed = to_latents(program, WARPS)
+    assert [isinstance(part.terms[0], LatentColumn) for part in mixed.lowered.parts] == [
+        True,
+        False,
+    ]  # type: ignore[attr-defined]
     flat = latents(3)
     logic = LogProbabilistic(k=1.5)
     tensors = TABLE.split(flat)
     through = {k: WARPS[k].inverse(x) if k in WARPS else x for k, x in tensors.items()}
-    soft = warped(program, WARPS, soft=True)
+    soft = to_latents(program, WARPS, soft=True)
     torch.testing.assert_close(soft(flat, logic), program(through, logic))
 
 
 def test_narrow_intervals_are_equations() -> None:
-    program = warped(compiled("height[1] = 2 and age[2] = 3 and plain[1] <= 1", TABLE), WARPS)
+    program = to_latents(compiled("height[1] = 2 and age[2] = 3 and plain[1] <= 1", TABLE), WARPS)
     equations, rest = split(program)
     assert len(equations) == 1  # a step of the staircase is wider than a share of its span
-    assert NARROW * Stairs.span < 0.5
+    assert MAX_EQUATION_WIDTH * Stairs.span < 0.5
     smooth = Smooth()
     slack = 1e-3 * 10  # of the span
     torch.testing.assert_close(
@@ -253,7 +256,7 @@ def test_narrow_intervals_are_equations() -> None:
 
 
 def test_equalities_without_tolerance_have_a_width() -> None:
-    program = warped(compiled("height[1] = 2 +- 0 or plain[1] >= 1", TABLE), WARPS)
+    program = to_latents(compiled("height[1] = 2 +- 0 or plain[1] >= 1", TABLE), WARPS)
     value = log_expectation(program, latents(2, 5), torch.eye(12, dtype=torch.float64), HARD)
     assert torch.isfinite(value).all()
 
@@ -261,6 +264,6 @@ def test_equalities_without_tolerance_have_a_width() -> None:
 def test_only_columns_are_warped() -> None:
     program = compiled("race[1] = a", TABLE)
     with pytest.raises(FormulaError, match="race is a category; only columns have latents"):
-        warped(program, {"race": Smooth()})
+        to_latents(program, {"race": Smooth()})
     with pytest.raises(FormulaError, match="unknown column 'hight'; did you mean 'height'"):
-        warped(program, {"hight": Smooth()})
+        to_latents(program, {"hight": Smooth()})

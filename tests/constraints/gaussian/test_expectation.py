@@ -19,7 +19,7 @@ from constraints import (
     compiled,
     parse,
 )
-from constraints.gaussian.belief import log_expectation
+from constraints.gaussian.expectation import log_expectation
 
 STEPS = 12
 LAYOUT = Layout.series("S I", STEPS)

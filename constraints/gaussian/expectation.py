@@ -1,20 +1,20 @@
-"""Formulas at a Gaussian belief: log E e^c(x) for x ~ N(mean, covariance), in closed form.
+"""The log-expectation of a formula under a Gaussian: log E e^c(x) for x ~ N(mean, C), closed form.
 
-A sampler that only knows its clean point up to a Gaussian should not ask what a formula is worth
-at the mean; it should average. Each atom is averaged exactly over the variance aᵀCa of its sum
-y = a·x (`averages`; sums that are not linear are linearised at the mean), and connectives combine
-the averages as before, but for hard atoms about one sum, which are joined as intervals. The mean
-of a category's weight is its probability, which a hard atom is about.
+At noise level σ a diffusion model knows its clean sample only up to the posterior approximation
+N(D(x_σ), C_σ). Guidance then needs the expectation of the formula's likelihood e^c under it, not
+its value at the mean. Each atom is averaged exactly over the variance aᵀCa of its sum y = a·x
+(`averages`; sums that are not linear are linearised at the mean). Connectives combine the averages
+as they combine values, except that hard atoms about one sum are joined as intervals (`intervals`).
+The mean of a category's weight is its probability, which a hard atom is about.
 
-Quantifiers need care: the steps of a trajectory are correlated, and the sum of their
-log-probabilities is far below the log-probability of them all. A hard atom at steps that form a
-Markov chain is followed along it (`chains`). Otherwise `forall` is the power mean
--(Σ (-ℓ)^q)^(1/q), with q = 1/√(1 - r), at most 4, where r is the root mean square correlation of
-the atoms' noise; `exists` is its dual. Uncorrelated atoms are summed (q = 1), a
-covariance of zero gives the ordinary value, and correlated ones come within about 0.1 of Monte
-Carlo (0.4 for two-sided bounds) where their sum is off by 1 to 5. Nested quantifiers, sums that
-are far from linear over the belief, and large groups of atoms joined by `or` may be off by 1. A
-weight multiplies the averaged log-probability.
+Steps of a trajectory are correlated, and the sum of their log-probabilities is far below the
+log-probability of all of them. A hard atom at steps that form a Markov chain is integrated along it
+by assumed-density filtering (`chains`). Otherwise `forall` is the power mean -(Σ (-ℓ)^q)^(1/q),
+with q = 1/√(1 - r), at most 4, where r is the root mean square correlation of the atoms' noise;
+`exists` is its dual. Uncorrelated atoms are summed (q = 1), a covariance of zero gives the ordinary
+value, and correlated atoms come within about 0.1 of Monte Carlo (0.4 for two-sided bounds) where
+their sum is off by 1 to 5. Nested quantifiers, sums far from linear under the Gaussian, and large
+groups of atoms joined by `or` may be off by 1. A weight multiplies the averaged log-probability.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Labelled, Pixels
+from constraints.ast.lowered import Atom, HasClass, Pixels
 from constraints.compile.linearity import linear
 from constraints.compile.program import Program
 from constraints.errors import DataError, FormulaError
@@ -45,14 +45,14 @@ from constraints.gaussian.intervals import Bounds, Parts, intersected, united
 from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
-GREATEST_POWER = 4.0
-LEAST_CHANCE = 1e-6  # of a category; below it one is as unlikely as another
-MOST_ROWS = 512  # atoms whose correlations are looked at; more are thinned out
+MAX_POWER = 4.0
+MIN_PROBABILITY = 1e-6  # of a category; below it one is as unlikely as another
+MAX_CORRELATED_ATOMS = 512  # atoms whose correlations are looked at; more are thinned out
 Known = TypeVar("Known")
 Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
 
 
-class Spread(Protocol):
+class CovarianceOperator(Protocol):
     """A covariance (D, D) that need not be written out: for long series it is too large.
 
     `known` keeps what was found of atoms under it, for the next belief with the same covariance.
@@ -67,7 +67,7 @@ class Spread(Protocol):
 
 
 @dataclass(frozen=True)
-class Written:
+class DenseCovariance:
     """A covariance as a matrix (D, D)."""
 
     matrix: Tensor
@@ -79,15 +79,17 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Belief:
+class GaussianPosterior:
     """Flat samples known up to a Gaussian: mean (B, D), covariance (D, D) or what acts as one."""
 
     mean: Tensor
-    spread: Spread
+    spread: CovarianceOperator
     layout: Layout
 
     @classmethod
-    def of(cls, mean: Tensor, covariance: Tensor | Spread, layout: Layout) -> Belief:
+    def of(
+        cls, mean: Tensor, covariance: Tensor | CovarianceOperator, layout: Layout
+    ) -> GaussianPosterior:
         """A belief whose numbers are checked."""
         mean = _real(mean)
         if mean.ndim != 2 or mean.shape[1] != layout.size:
@@ -101,7 +103,7 @@ class Belief:
             raise DataError("a covariance is finite and has no negative variance")
         if not bool((matrix - matrix.T).abs().max() <= 1e-4 * matrix.abs().max()):
             raise DataError("a covariance is symmetric")
-        return cls(mean, Written(matrix), layout)
+        return cls(mean, DenseCovariance(matrix), layout)
 
 
 def _real(value: Any) -> Tensor:
@@ -112,23 +114,23 @@ def _real(value: Any) -> Tensor:
 def log_expectation(
     program: Program,
     mean: Tensor,
-    covariance: Tensor | Spread,
+    covariance: Tensor | CovarianceOperator,
     semantics: LogProbabilistic | LogLTN | None = None,
 ) -> Tensor:
     """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
     program.at_start()
-    at = Belief.of(mean, covariance, program.layout)
+    at = GaussianPosterior.of(mean, covariance, program.layout)
     logic = LogProbabilistic() if semantics is None else semantics
-    found = BeliefEvaluator(at, logic, program.end, program.cache, program.needed)
+    found = ExpectationEvaluator(at, logic, program.end, program.cache, program.needed)
     return program.sound(found.formula(program.lowered, Frame()).expand(len(at.mean)))
 
 
-class BeliefEvaluator(Evaluator):
+class ExpectationEvaluator(Evaluator):
     """Evaluates averages over a belief; `rows` keeps what does not change between beliefs."""
 
     def __init__(
         self,
-        belief: Belief,
+        belief: GaussianPosterior,
         semantics: LogProbabilistic | LogLTN,
         end: str | None,
         rows: Rows,
@@ -206,7 +208,7 @@ class BeliefEvaluator(Evaluator):
             low, high = low - MIN_HALF_WIDTH, high + MIN_HALF_WIDTH
         return average(mean, variance, low, high, k)
 
-    def classed(self, node: Labelled, judged: Judged) -> Tensor:
+    def classed(self, node: HasClass, judged: Judged) -> Tensor:
         """At the mean: what a classifier makes of noise has no closed form."""
         return judged.own if node.positive else judged.others
 
@@ -315,13 +317,13 @@ class BeliefEvaluator(Evaluator):
     def power(self) -> float:
         """q of the quantifier whose body has just been evaluated."""
         r = max(self.correlations, default=0.0)
-        return min(GREATEST_POWER, 1 / math.sqrt(max(1 - r, 1e-6)))
+        return min(MAX_POWER, 1 / math.sqrt(max(1 - r, 1e-6)))
 
 
 class _Correlated(Fold):
     """A quantifier's fold, whose power is known once its body has been evaluated."""
 
-    def __init__(self, evaluator: BeliefEvaluator, kind: str) -> None:
+    def __init__(self, evaluator: ExpectationEvaluator, kind: str) -> None:
         self.evaluator = evaluator
         self.kind = kind
         self.plain = getattr(evaluator.semantics, kind)
@@ -354,10 +356,10 @@ def chance(p: Tensor, variance: Tensor) -> Tensor:
     1 / max(p, variance) in place of 1 / p.
     """
     known = p.detach()
-    slope = 1 / torch.maximum(known, variance).clamp(min=LEAST_CHANCE)
-    return known.clamp(LEAST_CHANCE, 1).log() + (p - known) * slope
+    slope = 1 / torch.maximum(known, variance).clamp(min=MIN_PROBABILITY)
+    return known.clamp(MIN_PROBABILITY, 1).log() + (p - known) * slope
 
 
 def thinned(rows: Tensor) -> Tensor:
-    """At most MOST_ROWS of them, or nearly, evenly spaced."""
-    return rows[:: -(-len(rows) // MOST_ROWS)] if len(rows) else rows
+    """At most MAX_CORRELATED_ATOMS of them, or nearly, evenly spaced."""
+    return rows[:: -(-len(rows) // MAX_CORRELATED_ATOMS)] if len(rows) else rows

@@ -1,7 +1,8 @@
-"""Formulas without the columns that follow from a category, as a country follows from a city.
+"""Formulas without dependent columns: a country that is a function of the city, for example.
 
-What is said of such a column is said of the words it follows from: `country = France` is `city in
-{Paris, Lyon}`, and a number is the sum of its values over the words, each times the word's weight.
+A statement about a dependent column is restated about the category that determines it, its leader:
+`country = France` becomes `city in {Paris, Lyon}`, and a number becomes the sum of its values over
+the leader's categories, each times the category's weight.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Option
+from constraints.ast.lowered import Atom, CategoryWeight
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Const, Name, Term, add
 from constraints.ast.walk import descend
@@ -21,19 +22,21 @@ from constraints.layout.signals import Layout
 
 
 @dataclass(frozen=True)
-class Follower:
+class DependentColumn:
     """`values`: for each of the leader's `words` the number, or the number of the category."""
 
     leader: str
     words: tuple[str, ...]
     values: tuple[float, ...]
 
-    def options(self, instance: int | None, chosen: list[int]) -> tuple[Option, ...]:
+    def options(self, instance: int | None, chosen: list[int]) -> tuple[CategoryWeight, ...]:
         """The weights of some of the leader's words."""
-        return tuple(Option(Name(self.leader, instance), i, self.words) for i in chosen)
+        return tuple(CategoryWeight(Name(self.leader, instance), i, self.words) for i in chosen)
 
 
-def stated(followers: Mapping[str, Follower], layout: Layout, goal: f.Formula) -> list[f.Formula]:
+def implied_values(
+    followers: Mapping[str, DependentColumn], layout: Layout, goal: f.Formula
+) -> list[f.Formula]:
     """What follows from the words that the goal names: city = Paris implies country = France."""
     named = {node.name for node in descend(goal) if isinstance(node, Name)}
     found: list[f.Formula] = []
@@ -49,15 +52,17 @@ def stated(followers: Mapping[str, Follower], layout: Layout, goal: f.Formula) -
     return found
 
 
-def followed(program: Program, followers: Mapping[str, Follower], *, soft: bool = False) -> Program:
+def without_dependents(
+    program: Program, followers: Mapping[str, DependentColumn], *, soft: bool = False
+) -> Program:
     """The same statement about the leaders; margins stay as they are where all are `soft`."""
     if not set(followers) & program.needed:
         return program
-    return rewritten(program, _Following(followers, soft), program.layout)
+    return rewritten(program, _WithoutDependents(followers, soft), program.layout)
 
 
-class _Following(Rewriting):
-    def __init__(self, followers: Mapping[str, Follower], soft: bool) -> None:
+class _WithoutDependents(Rewriting):
+    def __init__(self, followers: Mapping[str, DependentColumn], soft: bool) -> None:
         self.followers = followers
         self.soft = soft
 
@@ -76,9 +81,9 @@ class _Following(Rewriting):
     def words(self, atom: Atom) -> f.Formula:
         """One of some words: one of the words of the leader that lead to them."""
         first = atom.terms[0]
-        assert isinstance(first, Option)
+        assert isinstance(first, CategoryWeight)
         follower = self.followers[first.signal.name]
-        wanted = {term.index for term in atom.terms if isinstance(term, Option)}
+        wanted = {term.index for term in atom.terms if isinstance(term, CategoryWeight)}
         chosen = [i for i, value in enumerate(follower.values) if int(value) in wanted]
         return _among(atom, follower, first.signal.instance, chosen)
 
@@ -99,7 +104,7 @@ class _Following(Rewriting):
     def term(self, node: Node) -> Term | None:
         if isinstance(node, Name) and node.name in self.followers:
             return self.total(node)
-        if isinstance(node, Option) and node.signal.name in self.followers:
+        if isinstance(node, CategoryWeight) and node.signal.name in self.followers:
             follower = self.followers[node.signal.name]
             chosen = [i for i, value in enumerate(follower.values) if int(value) == node.index]
             return add(*follower.options(node.signal.instance, chosen))
@@ -113,7 +118,9 @@ class _Following(Rewriting):
         return add(*(float(value) * option for value, option in pairs))
 
 
-def _among(atom: Atom, follower: Follower, instance: int | None, chosen: list[int]) -> f.Formula:
+def _among(
+    atom: Atom, follower: DependentColumn, instance: int | None, chosen: list[int]
+) -> f.Formula:
     """That the leader is (or, where the weights have an upper bound, is not) one of some words."""
     if not chosen or len(chosen) == len(follower.values):
         return f.TRUE if bool(chosen) == atom.chooses else f.FALSE

@@ -13,18 +13,18 @@ from torch import Tensor
 
 from constraints import Layout, LogProbabilistic, Signal, compiled
 from constraints.ast import formulas as f
-from constraints.ast.lowered import Atom, Option
+from constraints.ast.lowered import Atom, CategoryWeight
 from constraints.ast.walk import descend, names
-from constraints.compile.followers import Follower, followed
-from constraints.gaussian.belief import log_expectation
+from constraints.compile.dependents import DependentColumn, without_dependents
+from constraints.gaussian.expectation import log_expectation
 
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
 CITY = ("cusco", "hanoi", "lima", "lyon", "paris")
 COUNTRY = ("france", "peru", "vietnam")
 FOLLOWERS = {
-    "country": Follower("city", CITY, (1, 2, 1, 0, 0)),
-    "level": Follower("city", CITY, (1, 3, 2, 2, 3)),
-    "height": Follower("city", CITY, (3.4, -0.5, 0.25, 0.2, 0.035)),
+    "country": DependentColumn("city", CITY, (1, 2, 1, 0, 0)),
+    "level": DependentColumn("city", CITY, (1, 3, 2, 2, 3)),
+    "height": DependentColumn("city", CITY, (3.4, -0.5, 0.25, 0.2, 0.035)),
 }
 TABLE = Layout(
     (
@@ -96,7 +96,7 @@ def test_the_verdict_is_the_same(seed: int, soft: bool) -> None:
     text = drawn(Random(seed), 3)
     program = compiled(text, TABLE)
     data = consistent(seed)
-    found = followed(program, FOLLOWERS, soft=soft)
+    found = without_dependents(program, FOLLOWERS, soft=soft)
     assert not names(found.lowered) & set(FOLLOWERS), text
     leaders = {name: value for name, value in data.items() if name not in FOLLOWERS}
     assert torch.equal(found.verdict(leaders), program.verdict(data)), text
@@ -111,7 +111,10 @@ def test_beliefs_about_leaders_are_finite(seed: int) -> None:
     covariance = 0.3 * torch.eye(TABLE.size, dtype=torch.float64)
     for soft, semantics in ((False, HARD), (True, LogProbabilistic(k=2.0))):
         value = log_expectation(
-            followed(compiled(text, TABLE), FOLLOWERS, soft=soft), mean, covariance, semantics
+            without_dependents(compiled(text, TABLE), FOLLOWERS, soft=soft),
+            mean,
+            covariance,
+            semantics,
         )
         assert (value <= 1e-6).all(), text
         assert torch.isfinite(value).all(), text
@@ -124,7 +127,7 @@ def words_of(node: f.Formula) -> set[str]:
     """The words that a single atom about a category admits."""
     assert isinstance(node, Atom)
     assert node.category is not None
-    named = {t.words[t.index] for t in node.terms if isinstance(t, Option)}
+    named = {t.words[t.index] for t in node.terms if isinstance(t, CategoryWeight)}
     return named if node.chooses else set(CITY) - named
 
 
@@ -146,7 +149,7 @@ def words_of(node: f.Formula) -> set[str]:
     ],
 )
 def test_what_is_said_of_a_follower_is_a_set_of_words(text: str, words: set[str]) -> None:
-    assert words_of(followed(compiled(text, TABLE), FOLLOWERS).lowered) == words
+    assert words_of(without_dependents(compiled(text, TABLE), FOLLOWERS).lowered) == words
 
 
 @pytest.mark.parametrize(
@@ -161,27 +164,27 @@ def test_what_is_said_of_a_follower_is_a_set_of_words(text: str, words: set[str]
     ],
 )
 def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula) -> None:
-    assert followed(compiled(text, TABLE), FOLLOWERS).lowered == constant
+    assert without_dependents(compiled(text, TABLE), FOLLOWERS).lowered == constant
 
 
 def test_a_category_that_nothing_leads_to() -> None:
     """All that is said of it is known."""
-    lost = {"country": Follower("city", CITY, (1, 1, 1, 0, 0))}
+    lost = {"country": DependentColumn("city", CITY, (1, 1, 1, 0, 0))}
     for text, constant in (
         ("country[1] = vietnam", f.FALSE),
         ("country[1] != vietnam", f.TRUE),
         ("country[1] in {france, peru}", f.TRUE),
         ("country[1] not in {france, peru}", f.FALSE),
     ):
-        assert followed(compiled(text, TABLE), lost).lowered == constant, text
+        assert without_dependents(compiled(text, TABLE), lost).lowered == constant, text
 
 
 def test_instances_keep_apart() -> None:
-    program = followed(compiled("level[1] = 1 and level[2] = 3", TABLE), FOLLOWERS)
+    program = without_dependents(compiled("level[1] = 1 and level[2] = 3", TABLE), FOLLOWERS)
     found = {
         (node.signal.instance, node.words[node.index])
         for node in descend(program.lowered)
-        if isinstance(node, Option)
+        if isinstance(node, CategoryWeight)
     }
     assert found == {(1, "cusco"), (2, "hanoi"), (2, "paris")}
     data = {"city": torch.tensor([[0, 1], [0, 0], [1, 0]])}
@@ -191,7 +194,7 @@ def test_instances_keep_apart() -> None:
 def test_a_belief_is_the_weight_of_the_words() -> None:
     """At a belief without spread: about certain words it is certain."""
     layout = Layout(TABLE.signals)
-    program = followed(compiled("country = peru and plain <= 0", layout), FOLLOWERS)
+    program = without_dependents(compiled("country = peru and plain <= 0", layout), FOLLOWERS)
     mean = torch.zeros(5, layout.size, dtype=torch.float64)
     mean[:, :5] = torch.eye(5)
     covariance = torch.diag(torch.tensor([1e-4] * 11 + [1.0])).double()
@@ -204,14 +207,14 @@ def test_a_belief_is_the_weight_of_the_words() -> None:
 
 def test_programs_without_followers_are_left_alone() -> None:
     program = compiled("age[1] >= 3 and city[2] = lima", TABLE)
-    assert followed(program, FOLLOWERS) is program
-    assert followed(program, {}) is program
+    assert without_dependents(program, FOLLOWERS) is program
+    assert without_dependents(program, {}) is program
 
 
 def test_own_hardness_keeps_the_margin() -> None:
     """A margin of a number is one in its units, over the words' weights."""
     program = compiled("(level[1] >= 2.5) {k=2}", TABLE)
-    found = followed(program, FOLLOWERS)
+    found = without_dependents(program, FOLLOWERS)
     weights = torch.zeros(1, 2, 5, dtype=torch.float64)
     weights[0, :, 1] = 0.5  # half hanoi (3), half cusco (1): 2 on average
     weights[0, :, 0] = 0.5
