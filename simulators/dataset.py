@@ -1,4 +1,4 @@
-"""Trajectories as a labelled dataset: what is recorded, and its account of itself."""
+"""Trajectories as a labelled dataset: recorded variables, and attributes that describe them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def smallest_type(largest: float) -> np.dtype[Any]:
 
 
 def known_types(engine: Engine) -> dict[str, np.dtype[Any]]:
-    """Types of species that a conserved total bounds; the others are found as they grow."""
+    """Types of species that a conserved total bounds; the others follow from the counts."""
     network, start = engine.network, engine.start
     if network.total is None or not engine.discrete or start.total_varies:
         return {}
@@ -97,7 +97,7 @@ def _attrs(engine: Engine, name: str) -> dict[str, str]:
 
 
 def attributes(engine: Engine) -> dict[str, Any]:
-    """Global attributes: enough to make the file again."""
+    """Global attributes: enough to reproduce the file."""
     network = engine.network
     config = {
         "network": network.to_dict(),
@@ -124,7 +124,7 @@ def attributes(engine: Engine) -> dict[str, Any]:
 
 
 def command_name() -> str:
-    """What was run, without the path of the machine it ran on."""
+    """The name of the program, without its folder."""
     return sys.argv[0].replace("\\", "/").rsplit("/", 1)[-1] or "python"
 
 

@@ -67,7 +67,7 @@ class Engine:
         constants = self._constants(0, 1)
         try:
             self._run(0, nowhere, constants, nothing)
-        except Exception:  # whatever a damaged cache file makes numba say
+        except Exception:  # numba raises many kinds on damaged cache files
             for run, _ in self._ready.values():
                 forget(run)
             self._ready.clear()

@@ -1,4 +1,4 @@
-"""What a trajectory is conditioned on: a predicate over the state at each grid step.
+"""Conditions on trajectories: a predicate over the state at each grid step.
 
     {0: "S = 95 and I = 5", 25: "S = 30 or S = 40", "all": "I <= 60"}
 
@@ -43,7 +43,7 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Computed:
-    """A predicate that a person gave as a function; it also sees the rules."""
+    """A predicate given as a function; it also receives the values of rules."""
 
     function: Function
     rules: Mapping[str, Expression]
@@ -69,7 +69,7 @@ _Test = _Written | _Computed
 class Conditions:
     """`where`: mapping grid step (0-based) or "all" -> predicate; `times`: the grid, shape (T,).
 
-    `parameters`: fixed values that differ from the network's. Falsy when nothing is asked.
+    `parameters`: fixed values that differ from the network's. False if there are no predicates.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Conditions:
         times: np.ndarray,
         parameters: Mapping[str, float] | None = None,
     ) -> Conditions:
-        """`where` for this network and grid, whether it is written out or read already."""
+        """`where` for this network and grid, given as a mapping or as `Conditions`."""
         if not isinstance(where, Conditions):
             return cls(where, network, times, parameters)
         if where.network != network or not np.array_equal(where.times, times):
@@ -114,18 +114,18 @@ class Conditions:
         fitted._parameters = {**where._parameters, **(parameters or {})}
         return fitted
 
-    # --- what they say ----------------------------------------------------------------------------
+    # --- evaluation ------------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
         return bool(self._always or self._at)
 
     def active(self, step: int) -> bool:
-        """Whether anything is asked at this step."""
+        """Whether there is a predicate for this step."""
         return bool(self._always) or step in self._at
 
     @property
     def last(self) -> int:
-        """The last step at which anything is asked; -1 when nothing is."""
+        """The last step that has a predicate; -1 if none has."""
         return len(self.times) - 1 if self._always else max(self._at, default=-1)
 
     def mask(self, step: int, values: Values) -> np.ndarray:

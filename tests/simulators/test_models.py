@@ -38,7 +38,7 @@ def test_table_and_function_agree(network: ReactionNetwork) -> None:
     assert getattr(models, network.name)() == network
 
 
-def test_describes_itself(network: ReactionNetwork) -> None:
+def test_every_model_has_a_title_a_reference_and_a_sensible_grid(network: ReactionNetwork) -> None:
     assert network.title
     assert network.reference
     assert 30 <= network.points <= 100

@@ -89,7 +89,7 @@ def test_rules_are_written_out_whatever_their_order() -> None:
     assert str(network.propensities[0]) == "(X*2 + 1)*k"
 
 
-def test_round_trips() -> None:
+def test_a_description_gives_an_equal_network_back() -> None:
     for network in [sir(), *(models.get(name) for name in models.MODELS)]:
         assert ReactionNetwork.from_dict(json.loads(json.dumps(network.to_dict()))) == network
         assert pickle.loads(pickle.dumps(network)) == network
@@ -103,7 +103,7 @@ def test_printing_shows_all_there_is() -> None:
     assert "conserved   S + I + R" in str(sir())
 
 
-def test_is_frozen() -> None:
+def test_a_network_cannot_be_changed() -> None:
     network = sir()
     with pytest.raises(AttributeError):
         network.name = "other"  # type: ignore[misc]
@@ -159,7 +159,7 @@ def test_an_event_that_assigns_a_species_breaks_its_laws() -> None:
     assert sir(**closed, events=[event]).conservation_laws == ()
 
 
-def test_laws_of_moieties() -> None:
+def test_each_conserved_moiety_has_one_law() -> None:
     changes = [{"E": -1, "S": -1, "ES": 1}, {"E": 1, "ES": -1, "P": 1}]
     laws = conservation_laws(("E", "S", "ES", "P"), changes)
     assert len(laws) == 2

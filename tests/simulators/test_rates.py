@@ -70,7 +70,7 @@ def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
         ("cos(pi)", -1.0),
     ],
 )
-def test_values(text: str, value: float) -> None:
+def test_expressions_have_the_values_of_python(text: str, value: float) -> None:
     have = {"beta": 2.0, "S": 30, "I": 5, "N": 100}
     assert rates.evaluate(parse(text), have) == pytest.approx(value)
 
@@ -85,7 +85,7 @@ def test_values(text: str, value: float) -> None:
         ("true and false", False),
     ],
 )
-def test_conditions(text: str, holds: bool) -> None:
+def test_conditions_have_the_values_of_python(text: str, holds: bool) -> None:
     assert bool(rates.evaluate(parse(text), {"S": 30, "I": 5})) is holds
 
 
@@ -128,7 +128,7 @@ def test_source_takes_no_name_that_the_caller_did_not_give() -> None:
         ("a" * 30_000, "limit"),
     ],
 )
-def test_errors_teach(text: str, says: str) -> None:
+def test_errors_say_what_is_wrong_and_where(text: str, says: str) -> None:
     with pytest.raises(InputError, match=None) as caught:
         parse(text)
     assert says in str(caught.value)

@@ -71,7 +71,7 @@ def test_slices_agree_with_the_whole(first: int, count: int, seed: int) -> None:
         ("lotka_volterra", {"prey": 7}, {}, None),
     ],
 )
-def test_the_rest_follows(
+def test_species_not_given_share_what_is_left_of_the_population(
     model: str, initial: Any, parameters: dict[str, float], state: list[int] | None
 ) -> None:
     network = models.get(model)

@@ -92,7 +92,7 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path, suffix: str) -> No
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_endings_may_be_written_large(tmp_path: Path) -> None:
+def test_suffixes_may_be_in_capitals(tmp_path: Path) -> None:
     simulate_to(tmp_path / "T.NC", models.esirs(), 10)
     assert (tmp_path / "T.NC").is_file()
     simulate_to(tmp_path / "T.ZARR", models.esirs(), 10)
@@ -135,7 +135,9 @@ def test_force_does_not_replace_a_folder_of_something_else(tmp_path: Path) -> No
     ("name", "says"),
     [("t.csv", r"\.nc or \.zarr"), ("nowhere/t.nc", "no folder"), ("t", "must end")],
 )
-def test_bad_targets(tmp_path: Path, name: str, says: str) -> None:
+def test_paths_that_cannot_be_written_are_refused_with_the_reason(
+    tmp_path: Path, name: str, says: str
+) -> None:
     with pytest.raises(InputError, match=says):
         simulate_to(tmp_path / name, models.esirs(), 10)
 

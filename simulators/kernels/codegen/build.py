@@ -80,7 +80,7 @@ def compile_kernel(source: str) -> Callable[..., Any]:
 
 
 def forget(run: Callable[..., Any]) -> None:
-    """Drop what was kept of a kernel, so that it is compiled again: its files may be damaged."""
+    """Remove the cached machine code of a kernel, so that it is compiled again."""
     name = run.__module__
     sys.modules.pop(name, None)
     for kept in (_folder() / "__pycache__").glob(f"{name}.*"):

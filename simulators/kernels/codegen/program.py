@@ -1,4 +1,4 @@
-"""From a network to what kernels compile: rates over state variables and hoisted constants.
+"""Networks lowered for kernels: rates over state variables and hoisted constants.
 
 Everything that does not change during a trajectory (products and quotients of parameters, above
 all) is gathered into constants `#0, #1, ...`, evaluated once by numpy and passed to the kernel. The
@@ -33,7 +33,7 @@ class Program:
     """
 
     variables: tuple[str, ...]
-    species: int  # the first so many variables are counts
+    species: int  # how many of the variables, the first ones, are counts
     constants: tuple[Expression, ...]
     rates: tuple[Expression, ...]
     changes: tuple[dict[int, int], ...]
@@ -139,7 +139,7 @@ class _Hoist:
         return int(value) if value in range(1, MAX_UNROLLED_POWER + 1) else None
 
     def inside(self, factor: Expression) -> Expression:
-        """A factor that is no product itself: hoist within it."""
+        """A factor that is not a product: hoist within it."""
         if isinstance(factor, Apply):
             return apply(factor.operator, *(self(part) for part in factor.arguments))
         return factor

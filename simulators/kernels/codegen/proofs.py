@@ -1,4 +1,4 @@
-"""What can be proved about a rate before running: it is never negative, and it stops in time.
+"""Proofs about rates before running: never negative, and zero where a reactant runs out.
 
 A kernel whose rates are all proved leaves out its checks; the others test every rate at every
 event.
@@ -14,7 +14,7 @@ from simulators.kernels.codegen.program import Program
 from simulators.rates import Apply, Expression, Name, Number
 
 UNKNOWN, NON_NEGATIVE, POSITIVE = 0, 1, 2
-# constants in this range, at most so many of them multiplied, cannot overflow
+# products of up to MAX_FACTORS constants in this range cannot overflow
 MIN_CONSTANT, MAX_CONSTANT = 1e-20, 1e20
 MAX_FACTORS = 12
 

@@ -49,7 +49,9 @@ STATES = values(S=S, I=I, R=R)
         ("true", [1, 1, 1, 1]),
     ],
 )
-def test_masks(predicate: Any, expected: list[int]) -> None:
+def test_a_mask_says_which_states_meet_the_predicates_of_a_step(
+    predicate: Any, expected: list[int]
+) -> None:
     conditions = Conditions({2: predicate}, ESIRS)
     assert conditions.mask(2, STATES).tolist() == [bool(value) for value in expected]
     assert conditions.mask(1, STATES).all()
@@ -100,7 +102,7 @@ def test_trajectories_hold_when_every_step_does() -> None:
     assert (conditions.holds(data) == conditions.holds(arrays)).all()
 
 
-def test_text_for_attributes() -> None:
+def test_conditions_are_written_out_for_attributes() -> None:
     def settled(state: dict[str, np.ndarray]) -> Any:
         return state["I"] < 5
 
@@ -132,7 +134,7 @@ def test_text_for_attributes() -> None:
         ("S = 30", r"conditions are a mapping .* not 'S = 30'"),
     ],
 )
-def test_mistakes(where: Any, message: str) -> None:
+def test_bad_conditions_are_refused_with_the_reason(where: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Conditions(where, ESIRS)
 

@@ -58,7 +58,7 @@ def test_it_keeps_the_first_that_hold_whatever_the_chunks(monkeypatch: pytest.Mo
     )
 
 
-def test_attributes() -> None:
+def test_attributes_record_the_acceptance_rate_and_the_probability() -> None:
     kept = reject(ESIRS, BRIDGE, 50, initial=START)
     found, simulated = kept.attrs["accepted"], kept.attrs["simulated"]
     assert (found, kept.sizes["sample"]) == (50, 50)
@@ -90,7 +90,7 @@ def test_parameters_that_vary_belong_to_the_trajectory() -> None:
     assert reject(ESIRS, {0: "gamma = 1"}, 10, parameters={"gamma": 1.0}).attrs["simulated"] == 10
 
 
-def test_events_are_no_obstacle() -> None:
+def test_rejection_works_for_networks_with_events() -> None:
     network = ReactionNetwork(
         name="pulse",
         species={"X": 0},
@@ -115,7 +115,7 @@ def test_events_are_no_obstacle() -> None:
         ({"where": {30: "S = 1"}}, r"steps are 0\.\.29"),
     ],
 )
-def test_mistakes(options: dict[str, Any], message: str) -> None:
+def test_bad_arguments_are_refused_with_the_reason(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         reject(ESIRS, **{"where": BRIDGE, "samples": 10, **options})
 

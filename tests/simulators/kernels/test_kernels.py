@@ -200,7 +200,7 @@ def test_parameters_that_vary_reach_each_trajectory() -> None:
         assert abs(kernel_value - law.mean()) <= 5 * law.std()
 
 
-def test_kernel_names_are_checked() -> None:
+def test_unknown_methods_and_kernels_are_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"unknown method .*direct, tau, ode"):
         simulate(models.esirs(), 1, method="exact")
     network = models.esirs()

@@ -129,7 +129,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_files(tmp_path: Path, name: str) -> None:
+def test_hostile_files_are_refused(tmp_path: Path, name: str) -> None:
     content, reason = HOSTILE[name]
     path = tmp_path / "model.xml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -137,7 +137,7 @@ def test_hostile_files(tmp_path: Path, name: str) -> None:
         read_sbml(path)
 
 
-def test_paths_that_are_no_files(tmp_path: Path) -> None:
+def test_paths_that_are_not_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.xml: cannot read the file: No such file"):
         read_sbml(tmp_path / "nowhere.xml")
     with pytest.raises(InputError, match="this is a folder"):

@@ -70,7 +70,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_formulas(read: Read, formula: str) -> None:
+def test_mathml_has_the_value_of_its_expression(read: Read, formula: str) -> None:
     network = read(document(parameters=parameter("a", 3), reactions=reaction(formula)))
     value = rates.evaluate(law(network), {"a": 3.0, "X": 10.0, "time": 0.0})
     assert value == pytest.approx(FORMULAS[formula], rel=1e-12)
@@ -86,7 +86,7 @@ def test_formulas(read: Read, formula: str) -> None:
         ("<cn> .5 </cn>", 0.5),
     ],
 )
-def test_numbers(read: Read, number: str, value: float) -> None:
+def test_numbers_are_read_in_every_notation(read: Read, number: str, value: float) -> None:
     network = read(document(reactions=reaction(number)))
     assert rates.evaluate(law(network), {}) == pytest.approx(value, rel=1e-15)
 
@@ -192,6 +192,6 @@ def test_nested_comparisons_are_bounded(read: Read) -> None:
         ("<apply><frobnicate/><cn>1</cn></apply>", "line 3"),
     ],
 )
-def test_malformed_formulas(read: Read, formula: str, reason: str) -> None:
+def test_malformed_formulas_are_refused(read: Read, formula: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         read(document(reactions=reaction(formula)))

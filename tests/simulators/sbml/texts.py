@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from simulators import ReactionNetwork
+
 libsbml: Any = import_module("libsbml")  # it has no type annotations
 
 SPACES = {
@@ -121,3 +123,21 @@ def document(
         f'<sbml xmlns="{space}" level="{level}" version="{version}" {root}>\n'
         f"<model {attributes}>{inside}</model>\n</sbml>\n"
     )
+
+
+def level_2_reaction(stoichiometry: str) -> str:
+    product = '<speciesReference species="X"><stoichiometryMath>{}</stoichiometryMath>'
+    return document(
+        level=2,
+        version=4,
+        compartments='<compartment id="Cell" size="1"/>',
+        species='<species id="X" compartment="Cell" initialAmount="3"/>',
+        parameters='<parameter id="n" value="3"/>',
+        reactions='<reaction id="R"><listOfProducts>'
+        f"{product.format(math(stoichiometry))}</speciesReference></listOfProducts>"
+        f"<kineticLaw>{math('2')}</kineticLaw></reaction>",
+    )
+
+
+def laws(network: ReactionNetwork) -> list[str]:
+    return [str(law) for law in network.propensities]

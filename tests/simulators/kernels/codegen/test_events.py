@@ -45,7 +45,7 @@ def test_events_change_parameters_which_are_then_recorded() -> None:
     assert made["k"] == [1, 1, 2.5, 2.5, 2.5, 2.5]
 
 
-def test_priority_then_order() -> None:
+def test_simultaneous_events_fire_by_priority_then_in_order() -> None:
     low = Event("low", "time >= 2", {"X": "X*2"}, values_at_trigger=False)
     high = Event("high", "time >= 2", {"X": "X + 1"}, priority=5, values_at_trigger=False)
     assert still([low, high])["X"][2] == 22

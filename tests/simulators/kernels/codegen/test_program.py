@@ -123,7 +123,9 @@ def test_rates_that_flow_with_time_are_refused_except_for_the_ode(text: str) -> 
         ("1e30*X", "X -> 0", False),
     ],
 )
-def test_proofs(text: str, equation: str, is_proved: bool) -> None:
+def test_only_rates_that_are_finite_non_negative_and_vanish_in_time_are_proved(
+    text: str, equation: str, is_proved: bool
+) -> None:
     made = program(text, equation)
     constants = made.constant_values({"k": 2.0, "n": 2.0, "K": 10.0}, 1)
     assert proved(made, constants) is is_proved
