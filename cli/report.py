@@ -99,16 +99,17 @@ def command(
             raise UsageError("--where chooses samples of the reference; give one with --against")
         other = meeting(against, other, where, say.print)
 
-    from surrogate.reports.facts import facts
+    from surrogate.data import report_facts
     from surrogate.reports.page import page
-    from surrogate.reports.trust import verdict
 
+    asked = {"target": target, "train": learned}
+    given = {name: each for name, each in asked.items() if each is not None}
     with say.status("measuring and drawing"):
-        found = facts(source, other, target=target, train=learned)
-        content = page(found, title).encode("utf-8", "replace")
+        kind, found = report_facts(source, other, **given)
+        content = page(found, kind.report_sections(), title).encode("utf-8", "replace")
     with replacing(page_) as part:
         part.write_bytes(content)
-    trust = verdict(found)
+    trust = found.verdict
     if as_json:
         log_p, error = found.probability or (None, None)
         summary = {
@@ -129,7 +130,7 @@ def command(
         for reason in trust.against:
             say.print(f"  {escape(reason)}")
     say.print(f"[bold]{escape(str(page_))}[/bold]  {console.size(len(content))}, for any browser")
-    say.print(f"next: {escape(_next(found, data, against))}")
+    say.print(f"next: {escape(_next(found, data, against, kind.reference_example))}")
 
 
 def _named(data: str) -> Path:
@@ -139,12 +140,10 @@ def _named(data: str) -> Path:
     return bare.with_suffix(".html")
 
 
-def _next(found: Facts, data: str, against: str | None) -> str:
+def _next(found: Facts, data: str, against: str | None, example: str | None) -> str:
     """What to do with the page, or how to get a reference for it."""
-    if found.pictured and against is None:
-        return f"surrogate report {shlex.quote(data)} --against IMAGES --force"
-    if found.table is not None and against is None:
-        return f"surrogate report {shlex.quote(data)} --against REAL.csv --force"
+    if example is not None and against is None:
+        return f"surrogate report {shlex.quote(data)} --against {example} --force"
     if against is not None or not found.sampled:
         return "open the page, or print it from the browser"
     again = f"surrogate report {shlex.quote(data)} --against reference.nc --force"

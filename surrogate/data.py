@@ -11,6 +11,8 @@ from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation.result import Evaluation
 from surrogate.io.model_folder import write_bytes
 from surrogate.kinds import Kind, kind_of, kinds
+from surrogate.reports.facts import Facts
+from surrogate.reports.page import page
 
 
 def evaluate(data: Any, against: Any, *, seed: int = 0, **options: Any) -> Evaluation:
@@ -58,11 +60,17 @@ def report(
     target = Path(path)
     if target.exists() and not force:
         raise ModelError(f"{str(path)!r} exists", value=target, remedy=Setting("force", True))
+    kind, facts = report_facts(data, against, **options)
+    content = page(facts, kind.report_sections(), title)
+    write_bytes(target, content.encode("utf-8", "replace"))
+    return target
+
+
+def report_facts(data: Any, against: Any = None, **options: Any) -> tuple[Kind, Facts]:
+    """What a page tells of samples, and their kind."""
     kind = kind_of(data) if against is None else common_kind(data, against)
     check_options(kind, options, kind.compare_options, "compare_options")
-    page = kind.report(data, against, title, **options)
-    write_bytes(target, page.encode("utf-8", "replace"))
-    return target
+    return kind, kind.report_facts(data, against, **options)
 
 
 def common_kind(data: Any, against: Any) -> Kind:

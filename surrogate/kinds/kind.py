@@ -19,7 +19,7 @@ import pandas as pd
 import xarray as xr
 
 from constraints.errors import Action, Setting
-from surrogate import diffusion
+from surrogate import diffusion, reports
 from surrogate.errors import ModelError
 from surrogate.io import formats
 from surrogate.io.formats import DATASET, Say
@@ -27,7 +27,6 @@ from surrogate.io.grids import check_names
 from surrogate.io.paths import check_target
 from surrogate.kinds.label_names import LABEL_MEANINGS
 from surrogate.reports import card as cards
-from surrogate.reports.simple import simple_page
 
 if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do not need
     from torch import Tensor, nn
@@ -37,6 +36,8 @@ if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.reports.facts import Facts
+    from surrogate.reports.page import Section
 
 Data = xr.Dataset | pd.DataFrame
 D = TypeVar("D", xr.Dataset, pd.DataFrame, xr.Dataset | pd.DataFrame)
@@ -177,11 +178,25 @@ class Kind(ABC):
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
         """Samples on new Axes, or on `ax`: Axes, or an array of them if there are several."""
 
-    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
-        """One HTML page about samples, whole in itself; options are those of `compare`."""
+    reference_example: ClassVar[str | None] = None  # what to compare with, in a hint
+
+    def report_facts(self, data: Any, against: Any, **options: Any) -> Facts:
+        """What a page tells of samples; options are those of `compare`."""
         evaluation = None if against is None else self.compare(data, against, 0, **options)
         axes = np.ravel(np.asarray(self.plot(data, against, None, None), dtype=object))
-        return simple_page(title or self.name.capitalize(), axes[0].figure, evaluation)
+        found: Facts = reports.default.read(self, data, against, axes[0].figure, evaluation)
+        return found
+
+    def report_sections(self) -> Sequence[Section]:
+        """The sections of a page, in order."""
+        sections: Sequence[Section] = reports.default.SECTIONS
+        return sections
+
+    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
+        """One HTML page about samples, whole in itself; options are those of `compare`."""
+        found = self.report_facts(data, against, **options)
+        page: str = reports.page.page(found, self.report_sections(), title)
+        return page
 
     subject: ClassVar[str]  # what a model is a surrogate of: "trajectories", "a table"
 

@@ -7,9 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from constraints.explanation import percent
-from surrogate.reports.facts import Facts, mapping
+from surrogate.io.attributes import json_object
+from surrogate.reports.facts import Facts
 from surrogate.reports.markup import Html, element, section, table
-from surrogate.reports.scenario import PANELS, RULES
+from surrogate.reports.scenario import MAX_RULES
 from surrogate.reports.wording import duration, number, several, shortened
 
 COST: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -47,22 +48,22 @@ def provenance(facts: Facts) -> list[Html]:
     if isinstance(reactions, list) and reactions:
         rows = [
             [shortened(each.get(k, "")) for k in ("name", "equation", "rate")]
-            for each in reactions[:RULES]
+            for each in reactions[:MAX_RULES]
             if isinstance(each, dict)
         ]
         made += [element("h3", "The network"), table(rows, ("reaction", "equation", "rate"))]
-        if len(reactions) > RULES:
-            made.append(element("p", f"The first {RULES} of {len(reactions)}.", class_="note"))
+        if len(reactions) > MAX_RULES:
+            made.append(element("p", f"The first {MAX_RULES} of {len(reactions)}.", class_="note"))
     if facts.asked is not None:
         made += [element("h3", "The whole formula"), element("pre", shortened(facts.asked.text))]
-    history = facts.data.attrs.get("history")
+    history = facts.attrs.get("history")
     if history:
         made += [element("h3", "Commands"), element("pre", shortened(history))]
     return section("Where it comes from", *made)
 
 
 def _origins(facts: Facts) -> Iterator[tuple[str, str]]:
-    attrs, about = facts.data.attrs, facts.network
+    attrs, about = facts.attrs, facts.network
     network = about.get("network") or {}
     found: list[tuple[str, Any]] = [
         ("network", network.get("name")),
@@ -72,18 +73,18 @@ def _origins(facts: Facts) -> Iterator[tuple[str, str]]:
         ("initial state", _pairs(about.get("initial")) or about.get("start")),
         ("model", attrs.get("surrogate_model")),
         ("seed", attrs.get("surrogate_seed")),
-        ("settings", _pairs(mapping(attrs.get("surrogate_settings")))),
+        ("settings", _pairs(json_object(attrs.get("surrogate_settings")))),
         ("beyond the last step", attrs.get("surrogate_end")),
         ("solver", attrs.get("surrogate_solver")),
         ("source", attrs.get("source")),
-        ("versions", _pairs(mapping(attrs.get("surrogate_versions")))),
+        ("versions", _pairs(json_object(attrs.get("surrogate_versions")))),
     ]
-    if facts.against is not None:
-        other = facts.against.attrs
+    if facts.against_attrs is not None and facts.evaluation is not None:
+        other = facts.against_attrs
         made = other.get("surrogate_method") or other.get("source") or other.get("title")
-        size = facts.evaluation.reference if facts.evaluation else facts.against.sizes["sample"]
-        found.append(("reference data", f"{size:,} {facts.noun}{f', {made}' if made else ''}"))
-    yield facts.noun, f"{facts.samples:,} of {facts.extent(PANELS)}"
+        size = f"{facts.evaluation.reference:,} {facts.subject.plural}"
+        found.append(("reference data", f"{size}{f', {made}' if made else ''}"))
+    yield facts.subject.plural, f"{facts.samples:,} of {facts.subject.extent}"
     for label, value in found:
         if value is not None and str(value).strip():
             yield label, shortened(value)

@@ -1,36 +1,23 @@
-"""What was asked of trajectories, how they unfold, and how many meet each rule."""
+"""What was asked of samples, and how many meet each rule."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from constraints.explanation import percent
 from surrogate.evaluation.weights import weighted_quantiles
-from surrogate.kinds.trajectories.requirements import Mark, Part
-from surrogate.reports import figures as pictures
-from surrogate.reports.conditions import condition
 from surrogate.reports.facts import Facts, Rule
-from surrogate.reports.markup import Html, element, figure, section, table
-from surrogate.reports.wording import number, requirement, shortened
+from surrogate.reports.markup import Html, element, section, table
+from surrogate.reports.wording import number, shortened
 
-PANELS = 12  # variables that are drawn
-RULES = 40  # that are listed
-NARROW = 24  # bars of a distribution of margins
-READ = "Line: median. Dark band: half of the trajectories. Light band: nine in ten."
+MAX_RULES = 40  # that are listed
+MARGIN_BARS = 24  # bars of a distribution of margins
 MARGIN = (
     "The margin is how far a {one} is from breaking a rule: above 0 there was room, below 0 "
     "(red) it was broken by that much."
-)
-
-
-DRAWN: tuple[tuple[str, Callable[[Mark], bool]], ...] = (
-    (" Dots: required values.", lambda mark: mark.value and mark.kind != "either"),
-    (" Open dots: one of them is required.", lambda mark: mark.kind == "either"),
-    (" Shaded: forbidden.", lambda mark: mark.kind == "every" and not mark.value),
-    (" Dotted line: to be reached at some time.", lambda mark: mark.kind == "some"),
 )
 
 
@@ -38,14 +25,14 @@ def scenario(facts: Facts) -> list[Html]:
     if facts.asked is None:
         return []
     lines = []
-    for part in facts.asked.parts[:RULES]:
-        words = stated(part, facts)
+    for part in facts.asked.parts[:MAX_RULES]:
+        words = part.words
         lines.append(element("li", shortened(words) if words else _code(part.text)))
     named = [rule.name for rule in facts.rules if not rule.physics]
     own = named or [part.text for part in facts.asked.parts]
     more = []
     if facts.asked.physics:
-        laws = [shortened(each) for each in facts.asked.physics[:RULES]]
+        laws = [shortened(each) for each in facts.asked.physics[:MAX_RULES]]
         more = [
             element("p", "Besides, the laws of the network had to hold:"),
             element("pre", "\n".join(laws)),
@@ -54,57 +41,13 @@ def scenario(facts: Facts) -> list[Html]:
         "What was asked",
         element("ul", lines, class_="asked"),
         element("p", "As it was stated:"),
-        element("pre", "\n".join(shortened(each) for each in own[:RULES])),
+        element("pre", "\n".join(shortened(each) for each in own[:MAX_RULES])),
         *more,
     )
 
 
-def stated(part: Part, facts: Facts) -> str | None:
-    """A requirement in plain words; None where they would not do."""
-    return requirement(part, facts.grid) if len(facts.grid) else condition(part.text)
-
-
 def _code(text: str) -> Html:
     return element("code", shortened(text))
-
-
-def trajectories(facts: Facts) -> list[Html]:
-    marks = facts.asked.marks if facts.asked is not None else ()
-    shown = facts.names[:PANELS]
-    cards = []
-    for name in shown:
-        bound = list(_words(facts, name))
-        alt = f"Fan chart of {name} over time: median and bands of {facts.samples:,} trajectories"
-        alt += f"; required: {'; '.join(bound)}" if bound else ""
-        cards.append(figure(pictures.drawn(pictures.fan, facts, name), shortened(alt)))
-    caption = READ
-    if facts.weight is not None:
-        caption += " Trajectories count by their weight."
-    if facts.against is not None:
-        caption += " Dashed: median and nine in ten of the reference."
-    caption += "".join(text for text, holds in DRAWN if any(map(holds, marks)))
-    if len(facts.names) > PANELS:
-        caption += f" The first {PANELS} of {len(facts.names)} variables are shown."
-    undrawn = [part.text for part in facts.asked.parts if not part.marks] if facts.asked else []
-    rest = []
-    if undrawn:
-        rest = [
-            element("p", "Required too, but not to be drawn over time:", class_="note"),
-            element("pre", "\n".join(shortened(each) for each in undrawn[:RULES])),
-        ]
-    return section(
-        "How it unfolds",
-        element("div", cards, class_="fans"),
-        element("p", caption, class_="note"),
-        *rest,
-    )
-
-
-def _words(facts: Facts, name: str) -> Iterator[str]:
-    for part in facts.asked.parts if facts.asked is not None else ():
-        words = requirement(part, facts.grid)
-        if words and any(mark.name == name for mark in part.marks):
-            yield words
 
 
 def rules(facts: Facts) -> list[Html]:
@@ -116,17 +59,20 @@ def rules(facts: Facts) -> list[Html]:
         those = [rule for rule in facts.rules if rule.physics == physics]
         if not those:
             continue
-        worst = sorted(those, key=lambda rule: rule.share)[:RULES] if len(those) > RULES else those
+        worst = (
+            sorted(those, key=lambda rule: rule.share)[:MAX_RULES]
+            if len(those) > MAX_RULES
+            else those
+        )
         header = ("rule", "met by", "", "margins", "least", "median")
         rows = (_rule(rule, facts.weight) for rule in worst)
         made += [element("h3", title), table(rows, header, "rules")]
-        if len(those) > RULES:
+        if len(those) > MAX_RULES:
             made.append(
-                element("p", f"The {RULES} least met of {len(those)} rules.", class_="note")
+                element("p", f"The {MAX_RULES} least met of {len(those)} rules.", class_="note")
             )
     known = any(np.isfinite(rule.margins).any() for rule in facts.rules)
-    ones = {"trajectories": "trajectory", "rows": "row", "images": "image"}
-    note = MARGIN.format(one=ones[facts.noun])
+    note = MARGIN.format(one=facts.subject.singular)
     return section("Requirements met", *made, element("p", note, class_="note") if known else None)
 
 
@@ -151,7 +97,7 @@ def _rule(rule: Rule, weight: np.ndarray | None) -> Iterator[str]:
 def _margins(margins: np.ndarray, weight: np.ndarray | None) -> Html:
     """Bars of a small histogram in which no bin has margins on both sides of 0."""
     least, most = float(margins.min()), float(margins.max())
-    size = (max(most, 0.0) - min(least, 0.0)) / NARROW or 1.0
+    size = (max(most, 0.0) - min(least, 0.0)) / MARGIN_BARS or 1.0
     first, last = math.floor(min(least, 0.0) / size) - 1, math.floor(max(most, 0.0) / size) + 2
     counts = np.histogram(margins, np.arange(first, last + 1) * size, weights=weight)[0]
     width, top = 150 / len(counts), float(counts.max()) or 1.0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from constraints.explanation import percent
 from surrogate.evaluation.verdict import SUMMARIES, Reason, Verdict
-from surrogate.reports.facts import Facts
 from surrogate.reports.wording import give_or_take, odds
+
+if TYPE_CHECKING:
+    from surrogate.reports.facts import Facts
 
 MIN_ANCESTORS = 100
 MIN_EFFECTIVE_SHARE = 0.1  # of the samples that the effective ones should be

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from surrogate import diffusion, networks, reports
+from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.formats import DATASET, IMAGES, Say
 from surrogate.io.paths import check_parent, exists, has_ending
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.reports.facts import Facts
+    from surrogate.reports.page import Section
 
 TRAINING_BATCH = 128
 PRINCIPAL_DIRECTIONS = 256  # of the covariance of pixels
@@ -126,9 +128,19 @@ class Images(Kind):
             )
         return images.plot.plot(data, ax=ax, **options)
 
-    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
-        page: str = reports.page.report(data, against, title, **options)
-        return page
+    reference_example = "IMAGES"
+
+    def report_facts(self, data: Any, against: Any, **options: Any) -> Facts:
+        facts: Facts = images.report.read(
+            self.from_python(data),
+            None if against is None else self.from_python(against),
+            **options,
+        )
+        return facts
+
+    def report_sections(self) -> Sequence[Section]:
+        sections: Sequence[Section] = images.report.SECTIONS
+        return sections
 
     subject = "images"
 

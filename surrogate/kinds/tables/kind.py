@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from constraints.errors import DataError
-from surrogate import networks, reports
+from surrogate import networks
 from surrogate.errors import ModelError
 from surrogate.io import formats
 from surrogate.io.formats import DATASET, TABLE, Say
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.reports.facts import Facts
+    from surrogate.reports.page import Section
 
 MAX_DEPTH = 3  # blocks of a network for rows: more are slower, and no better
 
@@ -145,9 +147,15 @@ class Tables(Kind):
             )
         return tables.plot.plot(data, against, ax=ax, **options)
 
-    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
-        page: str = reports.page.report(data, against, title, **options)
-        return page
+    reference_example = "REAL.csv"
+
+    def report_facts(self, data: Any, against: Any, **options: Any) -> Facts:
+        facts: Facts = tables.report.read(data, against, **options)
+        return facts
+
+    def report_sections(self) -> Sequence[Section]:
+        sections: Sequence[Section] = tables.report.SECTIONS
+        return sections
 
     subject = "a table"
 

@@ -19,7 +19,7 @@ from surrogate.errors import ModelError
 from surrogate.evaluation.weights import Array
 from surrogate.kinds.signals import Data
 from surrogate.kinds.tables.align import Column, Rows, shared
-from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
+from surrogate.reports.style import AGAINST, COLOURS, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

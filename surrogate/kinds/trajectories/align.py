@@ -18,6 +18,10 @@ MAX_VALUE = 1e150  # values whose squares are still numbers
 MAX_WORDS = 32  # of a category that are columns: the most frequent
 
 
+class GridError(ModelError):
+    """Two datasets with different times."""
+
+
 class Side:
     """The signals (n, ...) of a dataset and their weights (n,); samples of weight 0 are dropped."""
 
@@ -96,12 +100,12 @@ def align(x: Side, y: Side) -> None:
             raise ModelError(f"{name} is a {kinds[0]} in {x.who}, a {kinds[1]} in {y.who}")
     mine, theirs = np.asarray(x.layout.times), np.asarray(y.layout.times)
     if len(mine) != len(theirs):
-        raise ModelError(f"{x.who} have {len(mine)} times, {y.who} has {len(theirs)}")
+        raise GridError(f"{x.who} have {len(mine)} times, {y.who} has {len(theirs)}")
     gap = float(np.diff(theirs).min()) if len(theirs) > 1 else 1.0
     off = np.flatnonzero(np.abs(mine - theirs) > 1e-3 * abs(gap))
     if off.size:
         k = int(off[0])
-        raise ModelError(
+        raise GridError(
             f"the times differ: step {k} is at {mine[k]:.6g} in {x.who}, at {theirs[k]:.6g} in "
             f"{y.who}"
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from surrogate import diffusion, networks, reports
+from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
 from surrogate.io.formats import TABLE, Say
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from constraints import Layout
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.reports.facts import Facts
+    from surrogate.reports.page import Section
 
 
 class Trajectories(Kind):
@@ -107,9 +109,13 @@ class Trajectories(Kind):
         """`variables`: which; `trajectories`: how many single ones; `constraints`: drawn or not."""
         return trajectories.plot.plot(data, against, observed, ax, **options)
 
-    def report(self, data: Any, against: Any, title: str | None, **options: Any) -> str:
-        page: str = reports.page.report(data, against, title, **options)
-        return page
+    def report_facts(self, data: Any, against: Any, **options: Any) -> Facts:
+        facts: Facts = trajectories.report.read(data, against, **options)
+        return facts
+
+    def report_sections(self) -> Sequence[Section]:
+        sections: Sequence[Section] = trajectories.report.SECTIONS
+        return sections
 
     subject = "trajectories"
 

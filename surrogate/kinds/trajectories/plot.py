@@ -16,6 +16,8 @@ import xarray as xr
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
+from surrogate.kinds import trajectories as package  # formulas load torch: only where needed
+from surrogate.reports.style import AGAINST, COLOURS, OBSERVED, REQUIRED, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +25,8 @@ if TYPE_CHECKING:
 
     from surrogate.kinds.trajectories.requirements import Mark
 
-COLOURS = ("#2d6a9f", "#c8553d", "#4b8f5c", "#8a5a9e", "#b8862b", "#4a4a4a")
-AGAINST = "#3a3a3a"
-REQUIRED = "#1b1b1b"
-OBSERVED = "#111111"
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
-MOST = 20_000  # trajectories looked at: quantiles of a picture need no more
+MAX_PLOTTED = 20_000  # trajectories: quantiles of a figure need no more
 
 
 def series(data: xr.Dataset) -> list[str]:
@@ -45,7 +43,7 @@ def series(data: xr.Dataset) -> list[str]:
     return [name for name in species if name in names] + [n for n in names if n not in species]
 
 
-def thinned(data: xr.Dataset, most: int = MOST) -> xr.Dataset:
+def thinned(data: xr.Dataset, most: int = MAX_PLOTTED) -> xr.Dataset:
     """At most so many samples, evenly taken."""
     step = -(-data.sizes["sample"] // most)
     return data if step == 1 else data.isel(sample=slice(None, None, step))
@@ -231,10 +229,8 @@ def _outline(axis: Axes, data: xr.Dataset, name: str) -> None:
 def _required(data: xr.Dataset) -> Sequence[Mark]:
     if "surrogate_constraint" not in data.attrs:
         return ()
-    from surrogate.kinds.trajectories.requirements import asked  # formulas load torch
-
-    found = asked(data)
-    return () if found is None else found.marks
+    found: Sequence[Mark] = package.requirements.marks_of(package.requirements.asked(data))
+    return found
 
 
 def _require(axis: Axes, grid: np.ndarray, marks: Sequence[Mark]) -> None:
@@ -296,11 +292,6 @@ def _bound(axis: Axes, grid: np.ndarray, mark: Mark) -> None:
 
 
 _GREY = (0.35, 0.35, 0.35)
-
-
-def short(name: str, most: int) -> str:
-    """A name that leaves room for the picture."""
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _time_label(data: xr.Dataset) -> str:

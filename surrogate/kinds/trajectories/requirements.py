@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import xarray as xr
 
-from constraints import Formula, FormulaError, Layout, compiled, parse
+from constraints import Formula, FormulaError, Layout, compiled
 from constraints.ast import formulas as f
 from constraints.ast.lowered import Atom
 from constraints.ast.terms import At, Name, Step
-from constraints.physics.rules import from_network
-from surrogate.kinds.signals import described, layout_of
+from surrogate.kinds.signals import layout_of
+from surrogate.reports import asked as asked_
+from surrogate.reports.asked import Asked
 
 
 @dataclass(frozen=True)
@@ -38,47 +39,26 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(asked_.Part):
     """A conjunct of a formula; without marks where it cannot be drawn."""
 
-    text: str
     marks: tuple[Mark, ...] = ()
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What data were asked to satisfy: the whole `text`, and its parts that a person stated.
-
-    `physics` are the other parts: what follows from the network that the data describe.
-    """
-
-    text: str
-    parts: tuple[Part, ...]
-    physics: tuple[str, ...] = ()
-
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        return tuple(mark for part in self.parts for mark in part.marks)
-
-
 def asked(data: xr.Dataset) -> Asked | None:
-    """The scenario that the data are labelled with, if there is one."""
-    text = data.attrs.get("surrogate_constraint")
-    if not isinstance(text, str) or not text.strip():
-        return None
-    try:
-        whole, layout = parse(text), layout_of(data)
-        known = set(from_network(described(data)).values())
-    except FormulaError:  # of another version, or by a stranger
-        return Asked(text, (Part(text),))
+    """The scenario that the data are labelled with, if there is one, with marks."""
     end = data.attrs.get("surrogate_end")
-    conjuncts = whole.parts if isinstance(whole, f.And) else (whole,)
-    own = [part for part in conjuncts if part not in known] or list(conjuncts)
-    return Asked(
-        text,
-        tuple(Part(str(part), _marks(part, layout, end)) for part in own),
-        tuple(str(part) for part in conjuncts if part not in own),
-    )
+    try:
+        layout = layout_of(data)
+    except FormulaError:  # of another version, or by a stranger
+        return asked_.asked(data.attrs, lambda part: Part(str(part)))
+    return asked_.asked(data.attrs, lambda part: Part(str(part), marks=_marks(part, layout, end)))
+
+
+def marks_of(found: Asked | None) -> tuple[Mark, ...]:
+    """The marks of all parts."""
+    parts = () if found is None else found.parts
+    return tuple(mark for part in parts if isinstance(part, Part) for mark in part.marks)
 
 
 def _marks(part: Formula, layout: Layout, end: str | None) -> tuple[Mark, ...]:

@@ -13,7 +13,7 @@ from constraints.physics.rules import from_network
 from simulators import models, simulate
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
-from surrogate.kinds.trajectories.requirements import Mark, asked
+from surrogate.kinds.trajectories.requirements import Mark, asked, marks_of
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def data() -> xr.Dataset:
 def marks(data: xr.Dataset, text: str) -> tuple[Mark, ...]:
     found = asked(label(data, [parse(text)]))
     assert found is not None
-    return found.marks
+    return marks_of(found)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_what_the_network_implies_is_apart(data: xr.Dataset) -> None:
 def test_windows_beyond_the_grid_are_cut(data: xr.Dataset) -> None:
     found = asked(label(data, [parse("forall t in [25, 40]: I(t) <= 9")], end="weak"))
     assert found is not None
-    assert found.marks == (Mark("I", 25, 29, -math.inf, 9),)
+    assert marks_of(found) == (Mark("I", 25, 29, -math.inf, 9),)
 
 
 @pytest.mark.parametrize("text", ["forall forall", "Q(3) = 4", "S(999) = 3", "((((", "\0"])
 def test_text_that_means_nothing_stays_text(data: xr.Dataset, text: str) -> None:
     found = asked(data.assign_attrs(surrogate_constraint=text))
     assert found is not None
-    assert found.marks == ()
+    assert marks_of(found) == ()
     assert found.parts[0].text == text
 
 

@@ -3,26 +3,42 @@ memorised and what can be learned from them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
+from constraints.explanation import percent
+from surrogate.errors import ModelError
 from surrogate.evaluation.result import Evaluation
+from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
+from surrogate.kinds.signals import Data, samples_of
+from surrogate.kinds.tables.align import Column, Rows, shared
 from surrogate.kinds.tables.association import affordable, arranged, features
+from surrogate.kinds.tables.compare import compare
 from surrogate.kinds.tables.plot import small_multiples
 from surrogate.kinds.tables.privacy import NEAREST, Privacy
-from surrogate.kinds.trajectories.plot import AGAINST, COLOURS, short
-from surrogate.reports import figures as pictures
-from surrogate.reports.facts import Facts, Table
+from surrogate.reports import figures
+from surrogate.reports.asked import Asked, Part, asked
+from surrogate.reports.comparison import distance_table, unshared_note
+from surrogate.reports.conditions import condition
+from surrogate.reports.facts import Facts, Subject, Tile, loaded
 from surrogate.reports.markup import Html, element, figure, section, table
+from surrogate.reports.origin import cost, provenance
+from surrogate.reports.scenario import rules, scenario
+from surrogate.reports.style import AGAINST, COLOURS, NAME_ROOM, short
 from surrogate.reports.wording import several, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANELS = 24  # columns in a picture
-PAIRED = 40  # columns of a heat map
-MOST = 96  # columns that are drawn at all
+COLUMNS_PER_FIGURE = 24
+MAX_HEAT_COLUMNS = 40
+MAX_PLOTTED_COLUMNS = 96
+MAX_PLOTTED_ROWS = 20_000
+MAX_NAMED_COLUMNS = 12  # in a sentence
 ALONE = "Each panel shows how the values of a column are spread."
 COMPARED = (
     "Filled: these rows; outline: the reference. D is the share of the rows that would have to "
@@ -50,23 +66,121 @@ USEFUL = (
 )
 
 
+@dataclass(frozen=True)
+class Table:
+    """The columns of rows, beside those of a reference, and the weights (n,) of each side."""
+
+    columns: tuple[Column, ...]
+    weights: tuple[np.ndarray, ...]
+
+
+def read(
+    data: Data, against: Data | None, target: str | None = None, train: Data | None = None
+) -> Facts:
+    """What a page tells of rows. A table's verdicts are columns, with a column for each rule."""
+    if against is None and (target is not None or train is not None):
+        what = "target" if train is None else "train"
+        raise ModelError(
+            f"{what} needs real rows to compare with", remedy="name a reference as well"
+        )
+    evaluation = None if against is None else compare(data, against, 0, target, train)
+    sides = [Rows(data, "the data", least=1)]
+    sides += [] if against is None else [Rows(against, "the reference")]
+    shown, _ = shared(*sides)
+    some = [np.arange(0, len(s.weights), -(-len(s.weights) // MAX_PLOTTED_ROWS)) for s in sides]
+    labels, names, samples = _labels(data), [each.name for each in shown], samples_of(data)
+    others = ["others"] if len(names) > MAX_NAMED_COLUMNS else []
+    subject = Subject(
+        "rows",
+        "row",
+        several([*names[:MAX_NAMED_COLUMNS], *others]),
+        _named(names),
+        tuple(_tiles(samples, len(names), evaluation)),
+    )
+    return Facts.of(
+        subject,
+        samples,
+        labels,
+        asked(data.attrs, _part) or _asked_by_rules(labels),
+        Table(
+            tuple(each.some(some) for each in shown),
+            tuple(side.weights[rows] for side, rows in zip(sides, some, strict=True)),
+        ),
+        attrs=data.attrs,
+        against_attrs=None if against is None else against.attrs,
+        against_asked=None if against is None else asked(against.attrs, _part),
+        evaluation=evaluation,
+        unshared=() if evaluation is None else evaluation.lone,
+    )
+
+
+def _part(formula: Any) -> Part:
+    return Part(str(formula), condition(str(formula)))
+
+
+def _asked_by_rules(labels: xr.Dataset) -> Asked | None:
+    """What was asked of a table that was labelled by several rules: their names."""
+    if "rule" not in labels.coords:
+        return None
+    names = [str(name) for name in labels["rule"].values]
+    return Asked(" and ".join(names), tuple(Part(name, condition(name)) for name in names))
+
+
+def _labels(data: Data) -> xr.Dataset:
+    """The labels of rows, as those of trajectories are: over (sample,) and (sample, rule)."""
+    if isinstance(data, xr.Dataset):
+        own = [n for n in LABELS if n in data.variables and "kind" not in data[n].attrs]
+        return loaded(data[own], "the data")
+    known = label_columns(data)
+    plain = [name for name in ("satisfied", "robustness") if known]
+    plain += ["log_weight"] if "log_weight" in data.columns else []
+    found: dict[str, Any] = {n: ("sample", data[n].to_numpy()) for n in plain}
+    rule_columns = [name for name in known if name.startswith(RULE_PREFIX)]
+    coords = {}
+    if rule_columns:
+        met = data[rule_columns].to_numpy(np.float64)
+        unknown = np.full_like(met, np.nan)  # a table has no margins of single rules
+        found |= {
+            "rule_satisfied": (("sample", "rule"), met),
+            "rule_robustness": (("sample", "rule"), unknown),
+        }
+        names = [name.removeprefix(RULE_PREFIX) for name in rule_columns]
+        coords["rule"] = np.array(names, dtype=object)
+    return xr.Dataset(found, coords, dict(data.attrs))
+
+
+def _named(names: list[str], most: int = 4) -> str:
+    some = names[:most] if len(names) > most + 1 else names
+    more = [f"{len(names) - len(some)} more columns"] if len(some) < len(names) else []
+    return f"a table of {several([*some, *more])}"
+
+
+def _tiles(samples: int, columns: int, found: Evaluation | None) -> Iterator[Tile]:
+    yield "rows", f"{samples:,}", f"{columns} column{'s' * (columns > 1)}"
+    if found is not None:
+        accuracy, error = found.classifier
+        yield "told from real rows in", percent(accuracy), f"guessing: 50 % ± {100 * error:.1f} %"
+        real = f"of real rows: {found.privacy.real.copies:.1%}"
+        yield "copies of training rows", f"{found.privacy.samples.copies:.1%}", real
+
+
 def columns(facts: Facts) -> list[Html]:
     """How each column is spread, and how far it is from the reference."""
-    if facts.table is None:
-        return []
-    shown = facts.table.columns[:MOST]
+    shown = facts.content.columns[:MAX_PLOTTED_COLUMNS]
     made: list[Html] = []
-    for start in range(0, len(shown), PANELS):
-        part = shown[start : start + PANELS]
+    for start in range(0, len(shown), COLUMNS_PER_FIGURE):
+        part = shown[start : start + COLUMNS_PER_FIGURE]
         alt = f"How the values are spread: {several([each.name for each in part])}"
         alt += "" if facts.evaluation is None else ", with the reference as an outline"
-        source = pictures.drawn(_panels, facts, start, start + len(part))
+        source = figures.drawn(_panels, facts, start, start + len(part))
         made.append(figure(source, shortened(alt), class_="wide"))
     caption = (ALONE if facts.evaluation is None else COMPARED) + ENDS
     if facts.weight is not None:
         caption += " Rows count by their weight."
-    if len(facts.table.columns) > MOST:
-        caption += f" The first {MOST} of {len(facts.table.columns)} columns are shown."
+    if len(facts.content.columns) > MAX_PLOTTED_COLUMNS:
+        caption += (
+            f" The first {MAX_PLOTTED_COLUMNS} of {len(facts.content.columns)} columns are shown."
+        )
     made.append(element("p", caption, class_="note"))
     if facts.evaluation is None:
         return section("The columns", *made)
@@ -79,19 +193,17 @@ def _panels(facts: Facts, first: int, last: int) -> Figure:
         distance, floor = each.max.value, each.max.floor
         same = "all the same in both"
         notes[each.name] = f"D {distance:.3f}, noise {floor:.3f}" if distance or floor else same
-    rows = facts.table or Table((), ())
+    rows = facts.content
     return small_multiples(rows.columns[first:last], rows.weights, notes=notes)
 
 
 def _figures(facts: Facts, found: Evaluation) -> list[Html]:
     made = [
         element("h3", "In figures"),
-        table(found.rows(), ("measure", "value", "noise floor", "ratio", "")),
+        distance_table(found),
         element("p", FIGURES, class_="note"),
     ]
-    if found.lone:
-        lone = f"Only on one side, and so not compared: {several(found.lone)}."
-        made.append(element("p", shortened(lone), class_="note"))
+    made += unshared_note(facts)
     return made
 
 
@@ -100,18 +212,21 @@ def _figures(facts: Facts, found: Evaluation) -> list[Html]:
 
 def pairs(facts: Facts) -> list[Html]:
     """What goes together: these rows, the reference, and the difference."""
-    if facts.table is None or len(facts.table.columns) < 2 or facts.samples < 2:
+    if len(facts.content.columns) < 2 or facts.samples < 2:
         return []
     caption, found = PAIRS, facts.evaluation
     if found is not None and found.contingency is not None:
         value, floor, ratio = found.contingency.cells()
         caption += f" D of pairs of columns {value}, noise {floor}: {ratio} times the noise."
-    if len(facts.table.columns) > PAIRED:
-        caption += f" The first {PAIRED} of {len(facts.table.columns)} columns are shown."
-    alt = f"What goes together of {several(facts.names[:PAIRED])}"
-    alt += "" if facts.against is None else ": these rows, the reference and their difference"
-    source = pictures.drawn(_pairs, facts.table)
-    class_ = None if facts.against is None else "wide"
+    if len(facts.content.columns) > MAX_HEAT_COLUMNS:
+        caption += (
+            f" The first {MAX_HEAT_COLUMNS} of {len(facts.content.columns)} columns are shown."
+        )
+    names = [each.name for each in facts.content.columns[:MAX_HEAT_COLUMNS]]
+    alt = f"What goes together of {several(names)}"
+    alt += "" if facts.evaluation is None else ": these rows, the reference and their difference"
+    source = figures.drawn(_pairs, facts.content)
+    class_ = None if facts.evaluation is None else "wide"
     return section("What goes together", figure(source, shortened(alt), caption, class_))
 
 
@@ -129,13 +244,13 @@ def associations(rows: Table) -> tuple[list[str], list[np.ndarray]]:
 
 
 def _pairs(rows: Table) -> Figure:
-    names, found = associations(Table(rows.columns[:PAIRED], rows.weights))
+    names, found = associations(Table(rows.columns[:MAX_HEAT_COLUMNS], rows.weights))
     panels = [("these rows" if len(found) > 1 else "", found[0], 1.0)]
     if len(found) > 1:
         panels.append(("reference", found[1], 1.0))
         panels.append(("difference", found[0] - found[1], 0.5))
     size = 3.5 if len(names) < 20 else 4.4
-    made = pictures.blank((size + 0.3) * len(panels), size)
+    made = figures.blank((size + 0.3) * len(panels), size)
     for axis, (title, matrix, limit) in zip(
         made.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
     ):
@@ -144,7 +259,7 @@ def _pairs(rows: Table) -> Figure:
             shown, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest"
         )
         axis.set_title(title, fontsize=10)
-        labels = [short(name, pictures.ROOM) for name in names]
+        labels = [short(name, NAME_ROOM) for name in names]
         small = 8 if len(names) < 20 else 5.5
         axis.set_xticks(range(len(names)), labels, rotation=90, fontsize=small)
         axis.set_yticks(range(len(names)), labels, fontsize=small)
@@ -178,13 +293,13 @@ def privacy(facts: Facts) -> list[Html]:
     alt = "Histograms of the distance to the nearest row that was learned from"
     return section(
         "Whether rows were memorised",
-        figure(pictures.drawn(_nearest, found), alt, NEAREST_ROWS.format(real=real)),
+        figure(figures.drawn(_nearest, found), alt, NEAREST_ROWS.format(real=real)),
         table(rows, ("nearest learned row", "these rows", real)),
     )
 
 
 def _nearest(found: Privacy) -> Figure:
-    made = pictures.blank(5.5, 2.4)
+    made = figures.blank(5.5, 2.4)
     axis = made.subplots()
     edges = np.asarray(found.edges)
     axis.stairs(found.samples.shares, edges, fill=True, color=COLOURS[0], alpha=0.55)
@@ -217,3 +332,6 @@ def usefulness(facts: Facts) -> list[Html]:
         table(rows, header),
         element("p", shortened(told), class_="note"),
     )
+
+
+SECTIONS = (scenario, rules, columns, pairs, privacy, usefulness, cost, provenance)

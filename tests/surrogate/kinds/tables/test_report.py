@@ -14,13 +14,10 @@ from surrogate.data import evaluate
 from surrogate.errors import ModelError
 from surrogate.kinds.labels import label
 from surrogate.kinds.tables.align import Rows, shared
+from surrogate.kinds.tables.report import Table, associations
 from surrogate.reports import figures as pictures
 from surrogate.reports.conditions import condition
-from surrogate.reports.facts import Table, facts
-from surrogate.reports.page import report
-from surrogate.reports.rows import associations
-from surrogate.reports.trust import verdict
-from tests.surrogate.reports.test_page import Page
+from tests.surrogate.reports.test_page import Page, facts, report
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
 
@@ -102,16 +99,16 @@ def test_what_a_sampler_knows() -> None:
 
 def test_trust() -> None:
     train = wines(400, 1)
-    poor = verdict(facts(train[:200], wines(300, 2), train=train))
+    poor = facts(train[:200], wines(300, 2), train=train).verdict
     assert poor is not None
     assert poor.level == "poor"
     assert "seem to be repeated: 100 % are exact copies" in poor.against[0]
-    fine = verdict(facts(wines(300, 4), wines(400, 24), target="quality"))
+    fine = facts(wines(300, 4), wines(400, 24), target="quality").verdict
     assert fine is not None
     assert fine.level == "good"
     assert any("no nearer" in reason for reason in fine.good)
     assert any("about as well: R²" in reason for reason in fine.good)
-    mixed = verdict(facts(shuffled(wines(800, 3)), wines(900, 2), target="quality"))
+    mixed = facts(shuffled(wines(800, 3)), wines(900, 2), target="quality").verdict
     assert mixed is not None
     said = " ".join(mixed.against)
     for text in ("correlations differ", "classifier tells", "quality is predicted worse"):
@@ -178,5 +175,5 @@ def test_refusals() -> None:
         report(wines(9), target="quality")
     with pytest.raises(ModelError, match="give data of one kind"):
         report(wines(9), xr.Dataset({"S": (("sample", "time"), np.zeros((5, 3)))}))
-    with pytest.raises(ModelError, match="target is for tables"):
+    with pytest.raises(ModelError, match="target is for rows"):
         report(xr.Dataset({"S": (("sample", "time"), np.zeros((5, 3)))}), target="S")
