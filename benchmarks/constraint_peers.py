@@ -94,8 +94,8 @@ class Case:
     def steps(self) -> int:
         return next(iter(self.signals.values())).shape[1]
 
-    def asked(self, trace: Tensor) -> Tensor:
-        """Of values at every step, (B, T), those that are asked for."""
+    def selected(self, trace: Tensor) -> Tensor:
+        """Of values at every step, (B, T), those that the case compares."""
         return trace[:, : self.steps - self.horizon] if self.trace else trace[:, 0]
 
 
@@ -174,8 +174,8 @@ def stlcgpp(case: Case, form: str) -> Run:
 
     def value(*signals: Tensor) -> Tensor:
         if recurrent:
-            return case.asked(batched(*(signal.flip(1) for signal in signals)).flip(1))
-        return case.asked(batched(*signals))
+            return case.selected(batched(*(signal.flip(1) for signal in signals)).flip(1))
+        return case.selected(batched(*signals))
 
     return with_gradient(case, value)
 
@@ -202,7 +202,7 @@ def rtamt(case: Case, traces: int) -> Run:
 
     def run() -> Result:
         values = [[value for _, value in specification.evaluate(trace)] for trace in data]
-        return case.asked(torch.tensor(values)), ()
+        return case.selected(torch.tensor(values)), ()
 
     return run
 

@@ -50,7 +50,9 @@ def ours(
 def our_run(case: peers.Case, semantics: str) -> peers.Run:
     value = ours(case.formula, tuple(case.signals), case.steps, case.trace, semantics)
     # a trace has a value at every step, more than the others compute
-    return peers.with_gradient(case, lambda *s: case.asked(value(*s)) if case.trace else value(*s))
+    return peers.with_gradient(
+        case, lambda *s: case.selected(value(*s)) if case.trace else value(*s)
+    )
 
 
 # --- one case -------------------------------------------------------------------------------------

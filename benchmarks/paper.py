@@ -5,7 +5,7 @@
 
 Scassola et al. 2023, "Zero-shot conditioning of score-based diffusion models by neuro-symbolic
 constraints". Names are those of EXPERIMENTS; without any, all of them run. Each brings a table with
-the published figures beside; rows are told of as they are finished, and --save keeps each
+the published figures beside; rows are printed as they are finished, and --save keeps each
 experiment when it is done (of others the page keeps what it had).
 """
 

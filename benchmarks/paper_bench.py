@@ -104,7 +104,7 @@ class Bench:
     def say(self, text: str) -> None:
         self.console.print(f"{time.strftime('%H:%M:%S')}  {text}", highlight=False, markup=False)
 
-    def told(self, what: str, total: int) -> Callable[[int], None]:
+    def progress(self, what: str, total: int) -> Callable[[int], None]:
         """Progress of so many steps, every tenth of them."""
         done = 0
 
@@ -125,8 +125,8 @@ class Bench:
 
     def done(self, row: Row) -> Row:
         """Tell of a finished row at once."""
-        told = ", ".join(f"D({name}) {triple(d)}" for name, d in row.distances.items())
-        self.say(f"{row.method}: {told}; {row.met:.1%} met; {row.cost.cpu:,.0f} s of CPU time")
+        distances = ", ".join(f"D({name}) {triple(d)}" for name, d in row.distances.items())
+        self.say(f"{row.method}: {distances}; {row.met:.1%} met; {row.cost.cpu:,.0f} s of CPU time")
         return row
 
 

@@ -14,8 +14,8 @@ from report import Target
 from surrogate.guidance.sampler import Settings
 from surrogate.model import Surrogate, pretrained
 
-MOST = 256  # samples of a scenario
-FEW = 64  # of the slow methods
+MAX_SAMPLES = 256  # samples of a scenario
+MAX_SAMPLES_SLOW = 64  # of the slow methods
 SUM = "exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)"
 DEVIATION = (
     0.308  # of all pixels of MNIST: the paper's unit. No digit of it differs by half of that
@@ -32,7 +32,7 @@ def digits(bench: Bench) -> Surrogate:
 
 def counts(bench: Bench) -> tuple[int, int]:
     """Samples of ours, and of the slow methods."""
-    return min(bench.samples, MOST), min(bench.slow, FEW)
+    return min(bench.samples, MAX_SAMPLES), min(bench.slow, MAX_SAMPLES_SLOW)
 
 
 def cost(row: Made) -> list[str]:
@@ -111,10 +111,10 @@ def filling(bench: Bench) -> Found:
                 shares = [share(run.met), share(seen.invalid)]
                 rows.append([half, f"{gap}", name, f"{number}", *shares, *cost(run)])
                 if name.startswith("ours"):
-                    told, invalid = f"{half} half by {gap}", 100 * seen.invalid
+                    label, invalid = f"{half} half by {gap}", 100 * seen.invalid
                     targets += [
-                        Target(f"{told}: met", 100 * run.met, 99, unit=" %"),
-                        Target(f"{told}: no digits", invalid, 10, at_most=True, unit=" %"),
+                        Target(f"{label}: met", 100 * run.met, 99, unit=" %"),
+                        Target(f"{label}: no digits", invalid, 10, at_most=True, unit=" %"),
                     ]
                     shown = run.data.isel(sample=slice(0, 64))
                     notes.append(sheet(bench, f"mnist-filling-{half}-{gap}", shown))

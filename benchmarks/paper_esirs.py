@@ -272,12 +272,12 @@ def chain(parts: str, case: Case, bench: Bench) -> tuple[Row, Row]:
                 steps=STEPS,
                 correctors=CORRECTORS,
                 final=0,
-                progress=bench.told(name, STEPS),
+                progress=bench.progress(name, STEPS),
             )
         first = led(name, case, bench, x, before)
         name += " + Langevin"
         with measured(Cost(bench.slow, case.final)) as more:
-            x = _settled(case, bench, scenario, x, generator, bench.told(name, case.final))
+            x = _settled(case, bench, scenario, x, generator, bench.progress(name, case.final))
         return first, led(name, case, bench, x, before.plus(more))
 
     return bench.once((case.name, parts), make)

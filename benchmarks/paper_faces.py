@@ -25,8 +25,8 @@ from surrogate.model import Surrogate
 FILE = "faces_utk_32x32_rgb.npz"
 UNSEEN = 780  # faces at the end of the file
 RESTORED = 8  # of them that are restored
-EACH = 6  # samples of each
-MOST, FEW = 16, 16  # samples of a scenario, and of the slow methods
+RESTORATIONS = 6  # samples of each
+MAX_SAMPLES, MAX_SAMPLES_SLOW = 16, 16  # samples of a scenario, and of the slow methods
 COLOURS = ("red", "green", "blue")
 MIRRORED = "forall p: image(p) = mirror(image)(p)"
 WIDTHS = (0.0, 0.05, 0.1)  # how far pixels may lie apart
@@ -56,7 +56,7 @@ def subject(bench: Bench) -> Subject:
 
 
 def counts(bench: Bench) -> tuple[int, int]:
-    return min(bench.samples, MOST), min(bench.slow, FEW)
+    return min(bench.samples, MAX_SAMPLES), min(bench.slow, MAX_SAMPLES_SLOW)
 
 
 def unlike(own: Subject, images: Tensor) -> float:
@@ -185,13 +185,15 @@ def restore(bench: Bench) -> Found:
         where = f"forall p{within}: {term}(p) = target(p)"
         for i in range(RESTORED):
             model = own.model.knowing(pictures={"target": seen[i]}, regions={"known": known})
-            run = made(bench, f"{task} {i}", model, EACH, where, Settings(method="moments"), i)
+            run = made(
+                bench, f"{task} {i}", model, RESTORATIONS, where, Settings(method="moments"), i
+            )
             found, wall = pixels(run.data), wall + run.cost.wall
             again = found * known if task == "inpaint" else corrupted(term, found)
             wanted = seen[i] * known if task == "inpaint" else seen[i]
             errors.append(float((again - wanted).abs().mean()))
             samples.append(found)
-        every = torch.stack(samples)  # (faces, EACH, 3, 32, 32)
+        every = torch.stack(samples)  # (faces, RESTORATIONS, 3, 32, 32)
         simple = plain(term, seen) if task != "inpaint" else seen * known
         figures = {
             "samples": psnr(every, truth[:, None]),
@@ -213,7 +215,7 @@ def restore(bench: Bench) -> Found:
         notes.append(_sheet(bench, task, truth, simple, every))
     rows.append(["published, deblur and upsample", NOTHING, "< 0.015", *[NOTHING] * 4])
     head = ["task", "faces", "measurement error"]
-    head += [f"PSNR, {name}" for name in figures] + [f"wall s for {EACH} samples"]
+    head += [f"PSNR, {name}" for name in figures] + [f"wall s for {RESTORATIONS} samples"]
     return Found(targets, {"faces restored": (head, rows)}, notes)
 
 

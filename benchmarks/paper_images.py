@@ -108,7 +108,7 @@ def made(
     settings: Settings,
     seed: int | None = None,
 ) -> Made:
-    """Samples of a scenario, told of when they are there."""
+    """Samples of a scenario, with a message when they are complete."""
     cost = Cost(samples, 0.0)
     with measured(cost):
         data = sample(model, samples, parse(where), bench.seed if seed is None else seed, settings)

@@ -31,9 +31,9 @@ from surrogate.sampling import dpm_solver, predictor_corrector
 
 TRAJECTORIES, BATCH, DRAWS, EPOCHS, RATE = 10_000, 1_000, 10, 2_000, 5e-3
 EARLIEST = 1e-5  # time of the least noise in training
-LEAST = 0.01  # noise at which sampling ends, in normalised units
+SIGMA_END = 0.01  # noise at which sampling ends, in normalised units
 STEPS = 1_000
-TOGETHER = 5_000  # samples drawn at a time
+BATCH_SIZE = 5_000  # samples drawn at a time
 WAVES = 10
 
 
@@ -87,8 +87,8 @@ class PaperModel:
         generator = torch.Generator().manual_seed(seed)
         denoiser = self.early if early and self.early is not None else self.denoiser
         parts = []
-        for start in range(0, n, TOGETHER):
-            shape = (min(TOGETHER, n - start), *self.mean.shape)
+        for start in range(0, n, BATCH_SIZE):
+            shape = (min(BATCH_SIZE, n - start), *self.mean.shape)
             noise = torch.randn(shape, generator=generator)
             parts.append(sampler(denoiser, SubVP(), noise, generator))
         counts = torch.round(torch.cat(parts) * self.scale + self.mean).numpy().astype(np.int64)
@@ -157,7 +157,7 @@ def euler(correctors: int, steps: int = STEPS) -> Sampler:
     ) -> Tensor:
         x = float(schedule.ratio(torch.ones(()))) * noise
         return predictor_corrector(
-            denoiser, x, schedule, generator, steps=steps, correctors=correctors, least=LEAST
+            denoiser, x, schedule, generator, steps=steps, correctors=correctors, least=SIGMA_END
         )
 
     return sample
@@ -170,7 +170,7 @@ def ode(steps: int = 200) -> Sampler:
         denoiser: Denoiser, schedule: Schedule, noise: Tensor, generator: torch.Generator
     ) -> Tensor:
         most = float(schedule.ratio(torch.ones(())))
-        return dpm_solver(denoiser, most * noise, karras(steps, LEAST, most).float())
+        return dpm_solver(denoiser, most * noise, karras(steps, SIGMA_END, most).float())
 
     return sample
 

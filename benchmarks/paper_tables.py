@@ -132,7 +132,7 @@ def _trained(data: xr.Dataset, given: Path | None, bench: Bench) -> tuple[Surrog
     if given is not None:
         return Surrogate.load(given), None
     run = fitting.Run(data, 0, PRESETS["default"])
-    cost, tell = Cost(1, 0), bench.told("training", run.preset.settings.steps)
+    cost, tell = Cost(1, 0), bench.progress("training", run.preset.settings.steps)
     with measured(cost):
         run.train(lambda trainer: tell(1))
         model = run.finish()

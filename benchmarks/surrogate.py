@@ -44,7 +44,7 @@ RESULTS = Path(__file__).parent / "results" / "surrogate.md"
 HEADING = "# Surrogate benchmark"
 MEASLES = Path("data") / "measles_england_wales.csv"
 WINDOWS = {"window": 52, "stride": 4, "pool": "cases", "missing": "drop"}
-FEW, MANY = 100_000, 2_000_000  # trajectories in the files of the memory part
+FILE_SIZES = 100_000, 2_000_000  # trajectories in the files of the memory part
 SEED = 100  # of the first set of samples
 Target = report.Target
 
@@ -222,7 +222,7 @@ def wall(work: Callable[[], object]) -> float:
 def memory(bench: Bench) -> Found:
     head = ["trajectories", "data in memory", "peak of training"]
     body, sizes, peaks = [], [], []
-    for n in (bench.scaled(FEW, 1_000), bench.scaled(MANY, 2_000)):
+    for n in (bench.scaled(FILE_SIZES[0], 1_000), bench.scaled(FILE_SIZES[1], 2_000)):
         path = bench.folder / f"esirs-{n}.nc"
         bench.say(f"simulating {n:,} trajectories")
         simulate_to(path, models.esirs(), n, seed=1, force=True)

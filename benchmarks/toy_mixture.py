@@ -24,7 +24,10 @@ from surrogate.sampling import dpm_solver
 
 MEANS, DEVIATIONS = torch.tensor([-3.0, 4.0]), torch.tensor([0.5, 1.0])
 MEAN, SCALE = 0.5, 12.875**0.5  # of the mixture
-LEAST, MOST = 0.005, 4.0  # noise levels, in normalised units: from 4 on, two modes look as one
+SIGMA_MIN, SIGMA_MAX = (
+    0.005,
+    4.0,
+)  # noise levels, in normalised units: from 4 on, two modes look as one
 STEPS, BATCH = 8_000, 1_024
 REFERENCES, FLOOR, SETS = 20, 40, 8  # many, as there is one histogram only
 LOSSES = {"denoising": 0.0, "sliced": 1.0}  # the share of sliced score matching
@@ -55,7 +58,7 @@ def learned(sliced: float, steps: int) -> Preconditioned:
         check_every=max(1, steps // 10),
         patience=steps,  # fresh draws cannot be learned by heart
     )
-    loss = Loss(LogNormal(spread=1.2, low=LEAST, high=MOST), sliced=sliced)
+    loss = Loss(LogNormal(spread=1.2, low=SIGMA_MIN, high=SIGMA_MAX), sliced=sliced)
     held_out = Fresh().batch(-1, 8_192)
     trainer = Trainer(denoiser, Fresh(), held_out, loss, settings)
     trainer.run()
@@ -68,8 +71,10 @@ def learned(sliced: float, steps: int) -> Preconditioned:
 def sampled(denoiser: Preconditioned, n: int, seed: int) -> np.ndarray:
     """Samples of what was learned, (n, 1)."""
     noise = torch.randn((n, 1), generator=torch.Generator().manual_seed(seed))
-    x = (1 + MOST**2) ** 0.5 * noise  # the law of noisy data, but for what cannot be seen
-    return (SCALE * dpm_solver(denoiser, x, karras(100, LEAST, MOST).float()) + MEAN).numpy()
+    x = (1 + SIGMA_MAX**2) ** 0.5 * noise  # the law of noisy data, but for what cannot be seen
+    return (
+        SCALE * dpm_solver(denoiser, x, karras(100, SIGMA_MIN, SIGMA_MAX).float()) + MEAN
+    ).numpy()
 
 
 def measure(name: str, n: int, steps: int = STEPS) -> fidelity.Distances:

@@ -26,7 +26,7 @@ from PIL import Image
 from traitlets import default
 
 HERE = Path(__file__).parent
-LONGEST = 1_800  # seconds a cell may take
+CELL_TIMEOUT = 1_800  # seconds a cell may take
 
 
 class Kernel(AsyncKernelManager):
@@ -54,7 +54,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     client = NotebookClient(
         notebook,
         kernel_manager_class=Kernel,
-        timeout=LONGEST,
+        timeout=CELL_TIMEOUT,
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},

@@ -20,8 +20,8 @@ import pytest
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(place.stem for place in FOLDER.glob("*.ipynb"))
-SMALLER = {"SURROGATE_SAMPLES": "150", "SURROGATE_ITERATIONS": "40", "OMP_NUM_THREADS": "1"}
-LARGEST = 600_000  # bytes of a committed notebook
+SHORT_RUN = {"SURROGATE_SAMPLES": "150", "SURROGATE_ITERATIONS": "40", "OMP_NUM_THREADS": "1"}
+MAX_NOTEBOOK_BYTES = 600_000  # bytes of a committed notebook
 
 
 def code_cells(place: Path) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_there_are_notebooks() -> None:
 def test_what_is_committed(name: str) -> None:
     place = FOLDER / f"{name}.ipynb"
     check_shown(place)
-    assert place.stat().st_size < LARGEST
+    assert place.stat().st_size < MAX_NOTEBOOK_BYTES
     text = "".join(json.dumps({**cell, "id": ""}) for cell in code_cells(place))
     assert not re.search(r"/(?:home|root|tmp|work|Users|var)/", text)
 
@@ -72,7 +72,7 @@ def test_runs_from_a_clean_kernel(name: str, tmp_path: Path) -> None:
     before = (FOLDER / f"{name}.ipynb").read_bytes()
     done = subprocess.run(
         [sys.executable, FOLDER / "execute.py", name, "--out", tmp_path],
-        env={**os.environ, **SMALLER},
+        env={**os.environ, **SHORT_RUN},
         capture_output=True,
         text=True,
     )
