@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import surrogate as sg
@@ -160,6 +161,12 @@ class Angles(Kind):
             findings=tuple(f for each in METRICS if (f := each.measure(pair)) is not None),
         )
 
+    def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
+        axes = Figure().add_subplot(projection="polar") if ax is None else ax
+        axes.hist(data["angle"].values, 24)
+        axes.set_title("angles")
+        return axes
+
 
 @pytest.fixture(scope="module", autouse=True)
 def angles() -> Iterator[Angles]:
@@ -212,3 +219,13 @@ def test_evaluation_has_the_kinds_own_distance(model: sg.Surrogate, data: xr.Dat
     assert "mean direction" in str(found)
     turned = data.assign(angle=-data["angle"])
     assert sg.evaluate(turned, data).to_dict()["direction"]["ratio"] > 5
+
+
+def test_plot_and_report_are_the_kinds_own(
+    model: sg.Surrogate, data: xr.Dataset, tmp_path: Path
+) -> None:
+    draws = model.sample(200, seed=3)
+    assert sg.plot(draws).get_title() == "angles"
+    page = sg.report(draws, tmp_path / "angles.html", against=data).read_text()
+    assert "Angles" in page
+    assert "mean direction" in page
