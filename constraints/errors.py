@@ -105,7 +105,28 @@ class ConstraintError(SurrogateError, ValueError):
 
 
 class FormulaError(ConstraintError):
-    """A formula that cannot be read, or that means nothing for these signals."""
+    """A formula that cannot be read, or that means nothing for these signals.
+
+    `place`: the text and the position in it that the problem is about; its line is shown with a
+    caret below the message.
+    """
+
+    place: tuple[str, int] | None = None
+
+    def pointing(self, text: str, position: int) -> Self:
+        """The same error, with a caret at a position of the text; a place once set stays."""
+        if self.place is None:
+            self.place = text, position
+        return self
+
+    def at(self, place: str) -> Self:
+        found = super().at(place)
+        found.place = self.place
+        return found
+
+    def render(self, edge: Edge = "python") -> str:
+        message = super().render(edge)
+        return message if self.place is None else f"{message}\n{_pointed(*self.place)}"
 
 
 class ImpossibleError(FormulaError):
@@ -118,10 +139,19 @@ class DataError(FormulaError):
     """Data that a formula cannot be judged on: missing signals, wrong shapes, NaN."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> FormulaError:
-    """Error for a name that is not there, with the nearest one that is."""
+def unknown(
+    kind: str, name: str, known: Iterable[str], remedy: Remedy = (), where: str = ""
+) -> FormulaError:
+    """Error for a name that is not there, with the nearest one that is.
+
+    `where`: the context, such as " in a conservation law".
+    """
     names = list(known)
-    return FormulaError(f"{misspelt(kind, name, names)} (have: {listed(names)}){remedy}")
+    problem = misspelt(kind, name, names) + where
+    if not names:
+        return FormulaError(f"{problem} (have: none)", value=name, remedy=remedy)
+    allowed = [_spelled(each) for each in sorted(names)]
+    return FormulaError(problem, value=name, allowed=allowed, remedy=remedy)
 
 
 def misspelt(kind: str, name: str, known: Iterable[str]) -> str:
@@ -141,12 +171,22 @@ def nearest(name: str, known: Iterable[str], alike: float = 0.5) -> str | None:
 
 def listed(names: Iterable[str]) -> str:
     """Names as a formula spells them, in quotation marks where that is needed."""
-    shown = [name if name.isidentifier() else f'"{name}"' for name in sorted(names)]
-    return ", ".join(shown[:40]) + (", ..." if len(shown) > 40 else "") if shown else "none"
+    shown = [_spelled(name) for name in sorted(names)]
+    more = ", ..." * (len(shown) > MAX_LISTED)
+    return ", ".join(shown[:MAX_LISTED]) + more if shown else "none"
 
 
-def caret(text: str, position: int, message: str) -> FormulaError:
-    """`message` under the line of `text` that holds `position`, with a caret at the place."""
+def _spelled(name: str) -> str:
+    return name if name.isidentifier() else f'"{name}"'
+
+
+def caret(text: str, position: int, problem: str, remedy: Remedy = ()) -> FormulaError:
+    """An error about a position of `text`: its line is shown with a caret at the place."""
+    return FormulaError(problem, remedy=remedy).pointing(text, position)
+
+
+def _pointed(text: str, position: int) -> str:
+    """The line of `text` that holds `position`, and a caret below the place."""
     position = min(max(position, 0), len(text))
     start = text.rfind("\n", 0, position) + 1
     stop = text.find("\n", position)
@@ -157,4 +197,4 @@ def caret(text: str, position: int, message: str) -> FormulaError:
         line, column = ("..." if left else "") + line[left : left + 94], column - left
         column += 3 if left else 0
     shown = "".join(c if c.isprintable() else " " for c in line)
-    return FormulaError(f"{message}\n  {shown}\n  {' ' * column}^")
+    return f"  {shown}\n  {' ' * column}^"

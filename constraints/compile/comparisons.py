@@ -56,7 +56,7 @@ def _category(
     if set(words) <= {"True", "False"}:
         word = {"1": "True", "0": "False"}.get(word, word.capitalize())
     if word not in words:
-        remedy = f'; write {subject} = "{words[0]}"' if isinstance(other, Const) else ""
+        remedy = f'write {subject} = "{words[0]}"' if isinstance(other, Const) else ()
         raise unknown(f"category of {signal.name}:", word, words, remedy)
     weight = CategoryWeight(owned(subject, layout), words.index(word), words)
     return f.Compare((weight, Const(0.5)), (">=" if relation == "=" else "<",))

@@ -19,7 +19,7 @@ from constraints.ast.walk import free
 from constraints.ast.words import ARITHMETIC, NOW
 from constraints.compile.comparisons import owned
 from constraints.compile.scope import Scope, values
-from constraints.errors import FormulaError, unknown
+from constraints.errors import Action, FormulaError, unknown
 from constraints.evaluate.frames import Frame
 from constraints.layout.image_operators import OPERATORS
 from constraints.layout.image_terms import is_image
@@ -46,7 +46,7 @@ class ImageResolver(ABC):
     def image(self, node: Term, scope: Scope) -> Term:
         """A whole image: a signal, a picture, or what a function or arithmetic makes of them."""
         if not is_image(node, self.layout):
-            raise FormulaError(f"{node} is not an image{self.remedy(node)}")
+            raise FormulaError(f"{node} is not an image", remedy=self.remedy(node))
         if isinstance(node, Name):
             return self.named(node)
         assert isinstance(node, Apply)
@@ -102,13 +102,14 @@ class ImageResolver(ABC):
         known = self.layout.function(function)
         return known is not None and known.returns != "number"
 
-    def remedy(self, node: Node) -> str:
+    def remedy(self, node: Node) -> tuple[str | Action, ...]:
         """How to give a picture, where a name that is unknown may be meant as one."""
         if not self.layout.images or not isinstance(node, Name):
-            return ""
+            return ()
         if node.name in self.layout.names or node.name in self.layout.parameters:
-            return ""
-        return f"; a picture is given by its name, --picture {node.name}=FILE or `pictures`"
+            return ()
+        given = Action(f"pictures={{{node.name!r}: image}}", f"--picture {node.name}=FILE")
+        return ("a picture is given by its name, ", given)
 
     @cached_property
     def blank(self) -> evaluate.Evaluator:
@@ -125,7 +126,7 @@ class ImageResolver(ABC):
         try:
             return call()
         except FormulaError as problem:
-            raise FormulaError(f"{node}: {problem}") from None
+            raise problem.at(str(node)) from None
         except Exception as problem:  # of a function that a user wrote
             raise FormulaError(f"{node} fails on a blank image: {problem}") from problem
 
@@ -212,7 +213,7 @@ class ImageResolver(ABC):
             number = Const(classifier.numbers[legal.index(label.name)])
             return ClassProbability(node.function, found, number, labels)
         if isinstance(label, Name) and label.name not in self.layout.parameters:
-            raise unknown("class", label.name, legal, f" in {node}")
+            raise unknown("class", label.name, legal, where=f" in {node}")
         which = self.term(label, scope)
         for value in values(which, scope, f"{node}: a class"):
             if value not in classifier.numbers:

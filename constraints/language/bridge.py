@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from constraints.ast.formulas import Compare, Formula, conjunction
 from constraints.ast.printer import number
 from constraints.ast.terms import At, Name, Step
-from constraints.errors import FormulaError, caret, unknown
+from constraints.errors import Action, FormulaError, caret, unknown
 
 MAX_BRIDGE_LENGTH = 20_000  # characters in a bridge
 MAX_NAME_LENGTH = 200  # characters in a name
@@ -60,7 +60,7 @@ def readings(word: str, names: Iterable[str]) -> list[tuple[str, int]]:
 def ambiguous(word: str, found: Iterable[tuple[str, int]]) -> FormulaError:
     """Error for a word with several readings."""
     choices = " or ".join(f"{Name(name)}({when})" for name, when in found)
-    return FormulaError(f"{word} is ambiguous: write {choices}")
+    return FormulaError(f"{word} is ambiguous: write {choices}", value=word)
 
 
 class _Reader:
@@ -107,7 +107,7 @@ class _Reader:
         try:
             name = Name(word, quoted=quoted is not None)
         except FormulaError as problem:
-            raise caret(self.text, place, str(problem)) from None
+            raise problem.pointing(self.text, place) from None
         if self.skip("("):
             return At(self.known(name, place), self.step(name))
         if self.skip("@"):
@@ -142,7 +142,7 @@ class _Reader:
     def known(self, name: Name, place: int, *others: str) -> Name:
         """The name, if it (or another) is a signal."""
         if self.names is not None and self.names.isdisjoint((name.name, *others)):
-            raise caret(self.text, place, str(unknown("signal", name.name, self.names)))
+            raise unknown("signal", name.name, self.names).pointing(self.text, place)
         return name
 
     def step(self, name: Name) -> Step:
@@ -169,7 +169,7 @@ class _Reader:
         if len(found) == 1:
             return At(Name(found[0][0]), Step(None, found[0][1]))
         if found:
-            raise caret(self.text, place, str(ambiguous(word, found)))
+            raise ambiguous(word, found).pointing(self.text, place)
         name = self.known(Name(stem), place, word)
         if self.names is not None and word in self.names:
             raise caret(self.text, place, _no_step(Name(word)))
@@ -187,8 +187,12 @@ class _Reader:
             raise caret(
                 self.text,
                 self.start,
-                f"{sign} is not a pin; for inequalities use --where, as in "
-                f'--where "{target} {sign} 30", or an interval: {target}=28..32',
+                f"{sign} is not a pin",
+                (
+                    "for inequalities use ",
+                    Action(f'where="{target} {sign} 30"', f'--where "{target} {sign} 30"'),
+                    f", or an interval: {target}=28..32",
+                ),
             )
         wanted = (
             f"the value is a finite number, as in {target}=30, {target}=30+-2 or {target}=28..32"

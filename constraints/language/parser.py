@@ -18,7 +18,7 @@ from constraints.ast.terms import Const, Name, Term
 from constraints.ast.words import is_built_in
 from constraints.errors import FormulaError, unknown
 from constraints.language.syntax_errors import syntax
-from constraints.language.term_reader import Piece, TermReader, Tree_, brief, unquoted
+from constraints.language.term_reader import Piece, TermReader, Tree_, brief, position, unquoted
 
 MAX_FORMULA_LENGTH = 20_000  # characters
 
@@ -161,7 +161,8 @@ class _Reader(TermReader):
             if str(sign) != "=":
                 raise self.error(sign, f"write {name}=number, not {name} {sign}")
             if str(name) not in ("k", "weight"):
-                raise self.error(setting, str(unknown("setting", str(name), ("k", "weight"))))
+                problem = unknown("setting", str(name), ("k", "weight"))
+                raise problem.pointing(self.text, position(setting))
             if str(name) in given:
                 raise self.error(setting, f"{name} is given twice")
             given[str(name)] = self.number(value)

@@ -72,16 +72,12 @@ class TermReader:
         try:
             piece: Piece = getattr(self, f"_{tree.data}")(tree, tree.children, scope)
         except FormulaError as problem:
-            if "\n" in str(problem):  # it has its caret
-                raise
-            raise self.error(tree, str(problem)) from None
+            raise problem.pointing(self.text, position(tree)) from None
         self.nesting -= 1
         return piece
 
     def error(self, place: Tree_ | Token, message: str) -> FormulaError:
-        while isinstance(place, Tree):  # where its first word stands
-            place = place.children[0]
-        return caret(self.text, place.start_pos or 0, message)
+        return caret(self.text, position(place), message)
 
     # terms
 
@@ -221,7 +217,7 @@ class TermReader:
         try:
             return step(value)
         except FormulaError as problem:
-            raise self.error(tree, str(problem)) from None
+            raise problem.pointing(self.text, position(tree)) from None
 
     def offsets(self, tree: Tree_, scope: frozenset[str]) -> tuple[int, int | None]:
         """A window relative to now: whole numbers, or `end`."""
@@ -251,6 +247,13 @@ class TermReader:
             shown = written if len(written) < 30 else f"{written[:20]}..."
             raise self.error(tokens[0], f"{shown} is too large: numbers go up to 1.7e308")
         return value
+
+
+def position(place: Tree_ | Token) -> int:
+    """Where the first word of a tree stands in the text."""
+    while isinstance(place, Tree):
+        place = place.children[0]
+    return place.start_pos or 0
 
 
 def brief(piece: Piece) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from constraints.ast.terms import Name
 from constraints.ast.words import PIXEL, is_variable
-from constraints.errors import DataError, FormulaError, unknown
+from constraints.errors import Action, DataError, FormulaError, unknown
 from constraints.layout.functions import Classifier, Function
 from constraints.layout.image_operators import OPERATORS, REGIONS, standard_regions
 from constraints.layout.tensors import checked
@@ -248,9 +248,10 @@ class Layout:
     def region(self, name: str, size: tuple[int, int]) -> Tensor:
         """The mask (H, W) of a region by name, in images of that size."""
         if not self.is_region(name):
-            remedy = f"; a region is given by its name, --region {name}=ROWS,COLUMNS or `regions`"
             known = {*self.regions, *(REGIONS if self.images else ())}
-            raise unknown("region", name, known, remedy if self.images else "")
+            given = Action(f"regions={{{name!r}: mask}}", f"--region {name}=ROWS,COLUMNS")
+            remedy = ("a region is given by its name, ", given)
+            raise unknown("region", name, known, remedy if self.images else ())
         own = self.regions.get(name)
         if own is not None and own.shape != size and name in REGIONS:
             standard = _regions_of(*own.shape).get(name)  # a layout may spell them out

@@ -232,7 +232,7 @@ def _whole(value: float | None) -> int | None:
 def _law(law: Mapping[str, Any], species: Mapping[str, Any]) -> dict[str, int]:
     for name, weight in law.items():
         if name not in species:
-            raise unknown("species", name, species, " in a conservation law")
+            raise unknown("species", name, species, where=" in a conservation law")
         if isinstance(weight, bool) or not isinstance(weight, int) or not weight:
             raise _wrong(f"the weight of {name} in a conservation law", weight, "a whole number")
     if not law:
@@ -250,7 +250,8 @@ def _reaction(written: Mapping[str, Any], species: Mapping[str, Any]) -> Reactio
             if found is None:
                 raise _wrong("an equation", equation, "text such as S + I -> 2 I")
             if found[2] not in species:
-                raise unknown("species", found[2], species, f" in the equation {equation}")
+                where = f" in the equation {equation}"
+                raise unknown("species", found[2], species, where=where)
             counts[found[2]] = counts.get(found[2], 0) + int(found[1] or 1)
         sides.append(counts)
     if len(sides) != 2:

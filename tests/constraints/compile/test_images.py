@@ -289,9 +289,9 @@ TARGET = replace(COLOUR, pictures={"target": torch.rand(3, 32, 32), "tiny": torc
         (GREY, "mean(blur(upper)) >= 0", "upper is not an image"),
         (GREY, "blur(image) >= 0", "blur(image) is an image: say which pixels"),
         (GREY, "forall p: rotate(image)(p) = image(p)", "has 1x6x4 pixels, image 1x4x6: compare"),
-        (GREY, "forall p: image(p) = target(p)", "given by its name, --picture target=FILE"),
-        (GREY, "mean(target) >= 0", "given by its name, --picture target=FILE"),
-        (GREY, "forall p in face: image(p) >= 0", "--region face=ROWS,COLUMNS"),
+        (GREY, "forall p: image(p) = target(p)", "given by its name, pictures="),
+        (GREY, "mean(target) >= 0", "given by its name, pictures="),
+        (GREY, "forall p in face: image(p) >= 0", "a region is given by its name, regions="),
         (GREY, "mean(blurred(image)) >= 0", "unknown function 'blurred'; did you mean 'blur'?"),
         (
             TARGET,
