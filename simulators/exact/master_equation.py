@@ -99,7 +99,7 @@ class MasterEquation:
     # --- answers ----------------------------------------------------------------------------------
 
     def log_probability(self, where: Where) -> float:
-        """log P(where); -inf when it cannot be. At most `truncation_error` below the truth."""
+        """log P(where); -inf if it is impossible. At most `truncation_error` below the truth."""
         try:
             conditions = self.conditions(where)
             return self._filter(conditions, conditions.last + 1)[1]
@@ -171,7 +171,7 @@ class MasterEquation:
         return filtered, log_probability
 
     def _messages(self, where: Conditions) -> list[np.ndarray | None]:
-        """m_k β_k for each step, (n,) with maximum 1; None where nothing is asked from there on."""
+        """m_k β_k for each step, (n,) with maximum 1; None after the last condition."""
         ahead: list[np.ndarray | None] = [None] * len(self.times)
         now = np.ones(len(self._chain))
         for step in range(where.last, -1, -1):
@@ -194,7 +194,7 @@ class MasterEquation:
         return joint, log_probability
 
     def _possible(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
-        """`_filter`, or an error that says why there is nothing to be conditioned on."""
+        """`_filter`, or an error if the conditions have probability 0 or are too rare."""
         error = self.truncation_error
         try:
             filtered, log_probability = self._filter(where, steps)
@@ -227,8 +227,8 @@ class MasterEquation:
         weights = self._start if ahead[0] is None else self._start * ahead[0]
         compiled(_begin)(np.uint64(seed), first, np.cumsum(weights), streams, path[0])
         for step in range(1, len(self.times)):
-            asked = ahead[step]
-            message = np.ones(len(chain)) if asked is None else asked
+            given = ahead[step]
+            message = np.ones(len(chain)) if given is None else given
             parts, mean = chain.parts(
                 self._gaps[step], min(MAX_MEAN_JUMPS, max(5.0, MAX_TERMS / len(chain)))
             )

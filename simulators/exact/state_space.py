@@ -114,7 +114,7 @@ class StateSpace:
         self.targets[which[row], reaction] = found
 
     def _evaluate(self, states: np.ndarray) -> np.ndarray:
-        """Rates of all reactions, shape (n, R); refuses what is no rate."""
+        """Rates of all reactions, shape (n, R); negative or non-finite ones are refused."""
         counts = states.T.astype(np.float64)
         values = {**self._parameters, **dict(zip(self.network.species, counts, strict=True))}
         laws = np.empty((len(states), len(self.network.reactions)))

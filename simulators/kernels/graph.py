@@ -28,7 +28,7 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
     t = times[0]
     k = 0
     fired = 0
-    last = -1  # the reaction that fired last; -1 makes all rates anew
+    last = -1  # the reaction that fired last; -1: recompute all rates
     while True:
         if events[0].size > 0:
             done = settle(t, w, counts, events)

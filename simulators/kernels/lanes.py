@@ -35,7 +35,7 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     fixed = [c for c in range(len(program.constants)) if c not in varying]
 
     flag = rows + len(place)
-    time = flag + 1 if checked else 0  # the time before the last event is worth keeping for errors
+    time = flag + 1 if checked else 0  # errors report the time before the last event
     load = [f"c{c} = f[{row}, l]" for c, row in place.items()]
     load += [f"x{v} = f[{new + v}, l]" for v in range(count)]
     keep = [f"f[{old + v}, l] = x{v}" for v in range(count)]

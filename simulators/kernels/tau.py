@@ -167,7 +167,7 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
 
 
 def fire(j, many, w, change_at, change_what, change_by):
-    """Reaction j, so many times."""
+    """Reaction j fires `many` times."""
     for at in range(change_at[j], change_at[j + 1]):
         w[change_what[at]] += many * change_by[at]
 

@@ -126,3 +126,8 @@ def test_bad_starts_are_refused_with_the_reason(
 def test_a_uniform_start_needs_a_total() -> None:
     with pytest.raises(InputError, match="conserves no total"):
         Start(models.birth_death(), "uniform")
+
+
+def test_neighbouring_seeds_and_uses_share_no_words() -> None:
+    drawn = [words(seed, k, 0, 1_000) for seed in range(8) for k in (*range(6), 1_000_000)]
+    assert len(np.unique(np.concatenate(drawn))) == sum(map(len, drawn))
