@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +206,10 @@ def command(
 
     from surrogate.io import model_folder
 
-    model_folder.read_config(folder)
+    config = model_folder.read_config(folder)
+    options.check_new(out, force)
+    if where or bridge:
+        _refuse_impossible(config, where, bridge, asked["end"])
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
@@ -273,6 +278,28 @@ def _next(
     rules = "".join(f" --where {shlex.quote(rule)}" for rule in where)
     verb = "report" if scenario else "evaluate"
     return f"surrogate {verb} {name} --against {shlex.quote(data)}{rules}"
+
+
+def _refuse_impossible(
+    config: Mapping[str, Any], where: tuple[str, ...], bridges: tuple[str, ...], end: str | None
+) -> None:
+    """Refuse a scenario that the description of a model rules out, before torch is imported."""
+    from constraints import conjunction, instances_of
+    from constraints.compile.names import of_instances
+    from constraints.prove.contradictions import refuse_impossible
+    from surrogate.kinds import kind_named
+
+    kind, codec = kind_named(config.get("kind")), config.get("codec")
+    if not isinstance(codec, Mapping):
+        return  # loading it says what is wrong
+    layout = kind.layout_in_config(codec)
+    if layout is None:
+        return
+    goal = conjunction(*options.formulas(where, bridges, layout).values())
+    layout = replace(layout, instances=instances_of(goal))
+    obeyed = kind.rules_in_config(codec).values()
+    given = [rule for each in obeyed for rule in of_instances(each, layout)]
+    refuse_impossible(goal, layout, given=given, end=end)
 
 
 def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:

@@ -31,7 +31,7 @@ from surrogate.reports import card as cards
 if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do not need
     from torch import Tensor, nn
 
-    from constraints import Layout
+    from constraints import Formula, Layout
     from surrogate.diffusion.covariance import Covariance
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
@@ -113,6 +113,16 @@ class Kind(ABC):
     @abstractmethod
     def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
         """The codec that `Codec.to_config` described; ModelError says what is wrong."""
+
+    def layout_in_config(self, config: Mapping[str, Any]) -> Layout | None:
+        """The layout of formulas, from the description of a codec alone and without torch; None
+        where it takes the codec itself.
+        """
+        return None
+
+    def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
+        """Rules that all samples of a model obey, from the description of its codec alone."""
+        return {}
 
     @abstractmethod
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:

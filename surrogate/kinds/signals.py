@@ -8,7 +8,6 @@ their place.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from constraints import DataError, Layout, Signal
 from constraints.physics.rules import limits
+from surrogate.kinds.description import described_in
 from surrogate.kinds.kind import Data as Data
 from surrogate.kinds.kind import kind_of
 from surrogate.kinds.label_names import ABSENT, LABELS, label_columns
@@ -88,11 +88,7 @@ def some(signals: Sequence[Signal]) -> tuple[Signal, ...]:
 
 def described(data: Data) -> dict[str, Any]:
     """The description of the simulation that made the data; empty where there is none."""
-    try:
-        about = json.loads(data.attrs["surrogate_config"])
-    except (KeyError, TypeError, ValueError):
-        return {}
-    return about if isinstance(about, dict) and isinstance(about.get("network"), dict) else {}
+    return described_in(data.attrs.get("surrogate_config"))
 
 
 def samples_of(data: Data) -> int:

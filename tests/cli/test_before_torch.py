@@ -34,6 +34,9 @@ def answered(here: Path, *words: str) -> tuple[int, str]:
         (("sample", "nowhere"), "there is no model folder 'nowhere'"),
         (("sample", "--device", "meta"), "--device is cpu, cuda, mps"),
         (("sample", "-n", "0"), "--samples must be >= 1"),
+        (("sample", "-o", "taken.nc"), "--force"),
+        (("sample", "--bridge", "S25="), "--bridge: "),
+        (("sample", "--where", "Q(3) >= 2"), "unknown signal or function 'Q'"),
         (("train", "nothing.csv"), "there is no file 'nothing.csv'"),
         (("train", "nothing.nc"), "there is no file 'nothing.nc'"),
         (("train", "trajectories.nc", "-o", "full"), "'full' is a folder with other things"),
@@ -56,6 +59,22 @@ def test_mistakes_are_answered(tmp_path: Path, words: tuple[str, ...], says: str
     assert says in said
     assert code == 2
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--bridge", "S25=300"), "S(25) is at most 100, and must be 300 or more"),
+        (("--bridge", "S0=95,I0=6"), "S(0) + I(0) + R(0) is at least 101"),
+        (("esirs", "--where", "S(3) >= 60 and S(3) <= 50"), "no data can satisfy"),
+    ],
+)
+def test_an_impossible_scenario_is_refused(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    code, said = answered(tmp_path, "sample", *words)
+    assert code == 3, said
+    assert says in said
 
 
 @pytest.mark.parametrize("command", ["sample", "train", "check", "evaluate", "report", "reference"])

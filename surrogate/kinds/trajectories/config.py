@@ -5,7 +5,6 @@ Numbers survive exactly: JSON has the shortest text that reads back as the same 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,16 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import FormulaError, Layout, Signal
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import plain
 from surrogate.kinds.trajectories import transforms as channels
+from surrogate.kinds.trajectories.config_layout import (
+    layout_from_config,
+    layout_to_config,
+    list_in,
+    mapping_in,
+    value_in,
+)
 from surrogate.kinds.trajectories.conservation import Relation, checked_laws
 from surrogate.kinds.trajectories.variables import EXACT, KINDS, Variable
 
@@ -119,7 +124,7 @@ def to_config(codec: TimeSeriesCodec) -> dict[str, Any]:
         "mean": codec.mean.tolist(),
         "scale": codec.scale.tolist(),
         "fixed": [[None if math.isnan(v) else v for v in row] for row in codec.fixed.tolist()],
-        "layout": _layout(codec.signals),
+        "layout": layout_to_config(codec.signals),
         "coords": {name: dict(packed) for name, packed in codec.coords.items()},
         "about": codec.about,
         "ignored": list(codec.ignored),
@@ -142,27 +147,6 @@ def _variable(variable: Variable) -> dict[str, Any]:
     }
 
 
-def _layout(layout: Layout) -> dict[str, Any]:
-    signals = [
-        {
-            "name": s.name,
-            "kind": s.kind,
-            "shape": list(s.shape),
-            "integer": s.integer,
-            "low": s.low if math.isfinite(s.low) else None,
-            "high": s.high if math.isfinite(s.high) else None,
-            "categories": list(s.categories),
-            "span": s.span,
-        }
-        for s in layout.signals
-    ]
-    return {
-        "signals": signals,
-        "times": list(layout.times),
-        "parameters": dict(layout.parameters),
-    }
-
-
 # --- from JSON ------------------------------------------------------------------------------------
 
 
@@ -171,12 +155,12 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(config, Mapping) or config.get("kind") != KIND:
         kind = config.get("kind") if isinstance(config, Mapping) else config
         raise ModelError(f"this is no codec of time series: its kind is {kind!r}, not {KIND!r}")
-    variables = tuple(_read_variable(each) for each in _list(config, "variables"))
+    variables = tuple(_read_variable(each) for each in list_in(config, "variables"))
     names = [variable.name for variable in variables]
     if len(set(names)) < len(names) or not names:
         raise ModelError("in the codec, variables need names of their own")
-    relations = _read_relations(_list(config, "relations"), variables)
-    layout = _read_layout(_mapping(config, "layout"))
+    relations = _read_relations(list_in(config, "relations"), variables)
+    layout = layout_from_config(mapping_in(config, "layout"))
     strange = set(layout.names) - set(names)
     if strange:
         raise ModelError(f"in the codec, the layout has a signal {strange.pop()!r} of no variable")
@@ -187,7 +171,7 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     scale = parts["scale"]
     if not bool(parts["mean"].isfinite().all() & ((scale > 0) & scale.isfinite()).all()):
         raise ModelError("in the codec, means are finite numbers and scales are above 0")
-    coords = _mapping(config, "coords")
+    coords = mapping_in(config, "coords")
     try:
         grid = xr.Dataset(coords=unpacked(coords, 1)).sizes.get("time", layout.steps)
         if grid != layout.steps:
@@ -201,35 +185,16 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         "signals": layout,
         "coords": coords,
         "about": _text(config, "about"),
-        "ignored": tuple(str(name) for name in _list(config, "ignored")),
+        "ignored": tuple(str(name) for name in list_in(config, "ignored")),
     }
 
 
-def _get(config: Any, key: str, kind: type | tuple[type, ...], what: str) -> Any:
-    if not isinstance(config, Mapping) or key not in config:
-        raise ModelError(f"the codec lacks {key!r}")
-    if not isinstance(config[key], kind):
-        shown = json.dumps(config[key], default=str)[:60]
-        raise ModelError(f"in the codec, {key!r} is {what}, not {shown}")
-    return config[key]
-
-
-def _list(config: Any, key: str) -> list[Any]:
-    found: list[Any] = _get(config, key, list, "a list")
-    return found
-
-
-def _mapping(config: Any, key: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _get(config, key, Mapping, "a mapping")
-    return found
-
-
 def _text(config: Any, key: str) -> str:
-    return str(_get(config, key, str, "text"))
+    return str(value_in(config, key, str, "text"))
 
 
 def _flag(config: Any, key: str) -> bool:
-    return bool(_get(config, key, bool, "true or false"))
+    return bool(value_in(config, key, bool, "true or false"))
 
 
 def _read_variable(config: Any) -> Variable:
@@ -243,16 +208,18 @@ def _read_variable(config: Any) -> Variable:
     if letter not in {"words": "USO", "boolean": "b", "integer": "iuf", "real": "f"}[kind]:
         raise ModelError(f"in the codec, {name} cannot be {kind} of type {dtype!r}")
     static = _flag(config, "static")
-    dims = tuple(str(dim) for dim in _list(config, "dims"))
+    dims = tuple(str(dim) for dim in list_in(config, "dims"))
     total = _flag(config, "total")
     if not total and (set(dims) != ({"sample"} if static else {"sample", "time"})):
         raise ModelError(f"in the codec, {name} has the dimensions {dims}")
-    categories = tuple(str(word) for word in _list(config, "categories"))
+    categories = tuple(str(word) for word in list_in(config, "categories"))
     if (kind == "words") != bool(categories) or len(set(categories)) < len(categories):
         raise ModelError(f"in the codec, {name} has the categories {categories}")
-    transform = channels.from_config(_mapping(config, "transform"), name=name)
-    attrs = _mapping(config, "attrs")
-    low, high = (_get(config, key, (int, float, type(None)), "a number") for key in ("low", "high"))
+    transform = channels.from_config(mapping_in(config, "transform"), name=name)
+    attrs = mapping_in(config, "attrs")
+    low, high = (
+        value_in(config, key, (int, float, type(None)), "a number") for key in ("low", "high")
+    )
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if not low <= high:
         raise ModelError(f"in the codec, {name} has the range [{low}, {high}]")
@@ -264,8 +231,8 @@ def _read_relations(configs: list[Any], variables: Sequence[Variable]) -> tuple[
     statics = {v.name for v in variables if v.kind != "words" and v.static}
     found = []
     for config in configs:
-        dependent, weights = _text(config, "dependent"), _mapping(config, "weights")
-        total = _get(config, "total", (int, float, str), "a number or a name")
+        dependent, weights = _text(config, "dependent"), mapping_in(config, "weights")
+        total = value_in(config, "total", (int, float, str), "a number or a name")
         checked_laws([{**weights, dependent: 1}])
         if not isinstance(total, str) and not abs(total) < EXACT:
             raise ModelError(f"in the codec, the total of {dependent!r} is {total:g}")
@@ -278,32 +245,9 @@ def _read_relations(configs: list[Any], variables: Sequence[Variable]) -> tuple[
     return tuple(found)
 
 
-def _read_layout(config: Mapping[str, Any]) -> Layout:
-    try:
-        signals = tuple(
-            Signal(
-                name=each["name"],
-                kind=each["kind"],
-                shape=tuple(each["shape"]),
-                integer=bool(each["integer"]),
-                low=-math.inf if each["low"] is None else float(each["low"]),
-                high=math.inf if each["high"] is None else float(each["high"]),
-                categories=tuple(each["categories"]),
-                span=None if each["span"] is None else float(each["span"]),
-            )
-            for each in _list(config, "signals")
-        )
-        times = tuple(float(time) for time in _list(config, "times"))
-        return Layout(signals, times, dict(_mapping(config, "parameters")))
-    except (FormulaError, KeyError, TypeError, ValueError) as problem:
-        if isinstance(problem, ModelError):
-            raise
-        raise ModelError(f"in the codec, the layout cannot be read: {problem}") from None
-
-
 def _read_array(config: Any, key: str, shape: tuple[int, int]) -> Tensor:
     try:
-        filled = [[math.nan if v is None else v for v in row] for row in _list(config, key)]
+        filled = [[math.nan if v is None else v for v in row] for row in list_in(config, key)]
         found = torch.tensor(filled, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as problem:
         raise ModelError(f"in the codec, {key!r} cannot be read: {problem}") from None

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from constraints.physics.rules import from_network
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
 from surrogate.io.formats import TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.kinds import trajectories
+from surrogate.kinds.description import described_in
 from surrogate.kinds.kind import Kind
 from surrogate.kinds.trajectories import files
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from constraints import Layout
+    from constraints import Formula, Layout
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
     from surrogate.reports.facts import Facts
@@ -70,6 +72,14 @@ class Trajectories(Kind):
 
     def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
         return trajectories.codec.TimeSeriesCodec.from_config(config)
+
+    def layout_in_config(self, config: Mapping[str, Any]) -> Layout:
+        return trajectories.config_layout.layout_from_config(
+            trajectories.config_layout.mapping_in(config, "layout")
+        )
+
+    def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
+        return from_network(described_in(config.get("about")))
 
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
         channels, steps = codec.shape
