@@ -205,17 +205,6 @@ def _placed(place: str, read: Callable[[str], Formula], text: str) -> Formula:
         ) from None
 
 
-def check_new(out: str | None, force: bool) -> None:
-    """Refuse an output that exists, before anything is loaded; its format is checked later."""
-    target = None if out is None or force else files.located(out)
-    if target is None or not target.exists():
-        return
-    if target.is_file() or any(target.iterdir()):
-        raise UsageError(
-            f"{out!r} exists: choose another name, or replace it with --force", value=out
-        )
-
-
 def check_device(device: str, threads: int | None) -> None:
     """Refuse a --device or --threads that cannot be, without loading torch."""
     if device.split(":")[0] not in DEVICES:

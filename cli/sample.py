@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from constraints import Formula
     from surrogate.guidance.sampler import Settings
+    from surrogate.kinds import Kind
     from surrogate.model import Surrogate
 
 TRAINED = "model"
@@ -207,9 +208,13 @@ def command(
     from surrogate.io import model_folder
 
     config = model_folder.read_config(folder)
-    options.check_new(out, force)
+
+    from surrogate.kinds import kind_named
+
+    kind = kind_named(config.get("kind"))
+    kind.targets(out, force, [])
     if where or bridge:
-        _refuse_impossible(config, where, bridge, asked["end"])
+        _refuse_impossible(kind, config, where, bridge, asked["end"])
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
@@ -281,15 +286,18 @@ def _next(
 
 
 def _refuse_impossible(
-    config: Mapping[str, Any], where: tuple[str, ...], bridges: tuple[str, ...], end: str | None
+    kind: Kind,
+    config: Mapping[str, Any],
+    where: tuple[str, ...],
+    bridges: tuple[str, ...],
+    end: str | None,
 ) -> None:
     """Refuse a scenario that the description of a model rules out, before torch is imported."""
     from constraints import conjunction, instances_of
     from constraints.compile.names import of_instances
     from constraints.prove.contradictions import refuse_impossible
-    from surrogate.kinds import kind_named
 
-    kind, codec = kind_named(config.get("kind")), config.get("codec")
+    codec = config.get("codec")
     if not isinstance(codec, Mapping):
         return  # loading it says what is wrong
     layout = kind.layout_in_config(codec)

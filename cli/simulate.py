@@ -27,7 +27,9 @@ from simulators.kernels import methods
         type=click.Choice(list(methods())),
         default="direct",
         show_default=True,
-        help="; ".join(f"{name}: {each.summary}" for name, each in methods().items()) + ".",
+        help="Algorithm: "
+        + "; ".join(f"{name}, {each.summary}" for name, each in methods().items())
+        + ".",
     ),
 )
 @section(
