@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Opened:
 
 def open_file(path: str | Path, given: Mapping[str, Any], say: Say = silent) -> Opened:
     """Open a file or folder of data; `say` receives what was assumed about it."""
+    _check_names(given)
     place = located(path)
     format = formats.format_of(place)
     kind = _reader(format, given)
@@ -99,6 +101,20 @@ def _refuse_foreign(path: str, kind: Kind, given: Mapping[str, Any]) -> None:
                 f"{path!r} holds {kind.name}",
                 value=name,
                 remedy=("leave out ", Action(f"{name}=...", flag), f", which is for {owners[0]}"),
+            )
+
+
+def _check_names(given: Mapping[str, Any]) -> None:
+    """Refuse options that no kind has, with the nearest one that some kind has."""
+    known = list(dict.fromkeys(name for kind in kinds() for name in _options(kind)))
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise ModelError(
+                f"there is no option {name!r} of reading files",
+                value=name,
+                allowed=known,
+                remedy=f"did you mean {near[0]!r}?" if near else (),
             )
 
 
