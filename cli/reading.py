@@ -73,9 +73,8 @@ def opened(path: str, given: Mapping[str, Any], say: Callable[[str], None]) -> O
 
     found = open_file(path, given, escaped(say))
     context = click.get_current_context(silent=True)
-    close = getattr(found.data, "close", None)
-    if context is not None and close is not None:
-        context.call_on_close(close)
+    if context is not None:
+        context.call_on_close(found.close)
     return found
 
 

@@ -1,7 +1,7 @@
 """Reading tables of text (CSV, TSV): encoding, delimiter, header, and the line of a defect.
 
-pandas parses; the rest is our own because DuckDB's sniffer passes 15 and pyarrow.csv 17 of the 28 odd
-tables of our tests (UTF-16, cp1252, decimal commas, broken lines): benchmarks/tables_reading.py.
+pandas parses; the rest is our own because DuckDB's sniffer passes 15 and pyarrow.csv 17 of the 28
+odd tables of our tests (UTF-16, cp1252, decimal commas, broken lines): benchmarks/tables_reading.py
 """
 
 from __future__ import annotations

@@ -55,9 +55,12 @@ def _check_magic(place: Path) -> None:
 
 
 def _checked(place: Path, data: xr.Dataset) -> xr.Dataset:
+    bad = "sample" not in data.dims or ("time" in data.dims and "time" not in data.coords)
+    if bad or 0 in data.sizes.values():
+        data.close()  # its names and sizes stay known
     if 0 in data.sizes.values():
         raise ModelError(f"{str(place)!r} is empty")
-    if "sample" not in data.dims or ("time" in data.dims and "time" not in data.coords):
+    if bad:
         raise ModelError(
             f"{str(place)!r} holds no samples: its dimensions are not (sample, ...), or (sample, "
             f"time) with times, but ({', '.join(map(str, data.dims))})"

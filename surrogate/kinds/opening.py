@@ -6,11 +6,13 @@ kind that `holds` it. Options come as keywords and are those of the kind's `read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+import xarray as xr
 
 from constraints.errors import Action
 from surrogate.errors import ModelError
@@ -29,6 +31,7 @@ class Opened:
     kind: Kind
     data: Data
     options: Any  # a `reading` of the kind
+    close: Callable[[], None]  # the file, from which datasets are read lazily
 
 
 def open_file(path: str | Path, given: Mapping[str, Any], say: Say = silent) -> Opened:
@@ -41,11 +44,20 @@ def open_file(path: str | Path, given: Mapping[str, Any], say: Say = silent) -> 
         _refuse_foreign(str(path), kind, given)
     passed = given if format.holds == formats.IMAGES else {}
     _, raw = formats.read(place, passed, say)
-    if kind is None:
-        kind = _holder(str(path), raw)
-        _refuse_foreign(str(path), kind, given)
-    options: Any = made(kind.reading, given, f"reading {kind.name}")
-    return Opened(str(path), kind, kind.opened(raw, str(path), options, say), options)
+    close = raw.close if isinstance(raw, xr.Dataset) else _nothing
+    try:
+        if kind is None:
+            kind = _holder(str(path), raw)
+            _refuse_foreign(str(path), kind, given)
+        options: Any = made(kind.reading, given, f"reading {kind.name}")
+        return Opened(str(path), kind, kind.opened(raw, str(path), options, say), options, close)
+    except BaseException:
+        close()
+        raise
+
+
+def _nothing() -> None:
+    """Tables are read as a whole: no file stays open."""
 
 
 def read(path: str | Path, **options: Any) -> Any:

@@ -232,7 +232,7 @@ def test_plot_refuses_what_it_cannot_draw(here: Path) -> None:
     (here / "bad.nc").write_bytes(b"not a netCDF file at all")
     assert "cannot read" in refused("plot", "bad.nc")
     xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(here / "other.nc")
-    assert "neither trajectories nor rows" in refused("plot", "other.nc")
+    assert "holds no samples" in refused("plot", "other.nc")
     CliRunner().invoke(main, [*SIMULATE, "-o", "t.nc"])
     assert "unknown species 'Q'" in refused("plot", "t.nc", "--species", "S,Q")
     assert "must end in" in refused("plot", "t.nc", "-o", "t.bmp")

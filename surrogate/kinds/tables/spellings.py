@@ -1,8 +1,8 @@
 """Dates and numbers as people write them: 31/01/2020, Jan 5, 2020, $1,234.50, 12%.
 
 A spelling is one rule for a whole column, so it is read off all of its words at once: where none
-fits every word, there is none, and nothing is guessed word by word. pandas parses the ISO text; it is
-not asked for the order of day and month, which it takes from the first value alone (it fails on
+fits every word, there is none, and nothing is guessed word by word. pandas parses the ISO text; it
+is not asked for the order of day and month, which it takes from the first value alone (it fails on
 01/02/2020, 31/01/2020).
 """
 
