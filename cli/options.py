@@ -197,12 +197,7 @@ def _placed(place: str, read: Callable[[str], Formula], text: str) -> Formula:
     try:
         return read(text)
     except FormulaError as problem:
-        raise FormulaError(
-            f"{place}: {problem.problem}",
-            value=problem.value,
-            allowed=problem.allowed,
-            remedy=problem.remedy,
-        ) from None
+        raise problem.at(place) from None
 
 
 def check_device(device: str, threads: int | None) -> None:

@@ -247,3 +247,12 @@ def test_a_relative_operator_does_not_count_from_a_named_variable() -> None:
             compiled(parse(text), layout)
     compiled(parse("always[0,5](I > 30 implies eventually[0,5](I < 10))"), layout)
     compiled(parse("always[0,5](exists u in [now, now + 3]: I(u) > I)"), layout)
+
+
+def test_a_caret_stays_when_an_error_is_placed_in_a_file() -> None:
+    with pytest.raises(FormulaError) as caught:
+        parse("forall t I(t) <= 20")
+    placed = caught.value.at("--where")
+    assert str(placed).startswith("--where: ")
+    assert str(placed).endswith("^")
+    assert placed.place == ("forall t I(t) <= 20", 9)
