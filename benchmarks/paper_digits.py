@@ -11,7 +11,6 @@ from paper_bench import NOTHING, Bench, Found, share
 from paper_images import Made, asymmetry, judge, judged, made, pixels, sheet, trade_off
 from report import Target
 
-from surrogate.guidance.sampler import Settings
 from surrogate.model import Surrogate, pretrained
 
 MAX_SAMPLES = 256  # samples of a scenario
@@ -47,10 +46,10 @@ def sum_to_ten(bench: Bench) -> Found:
     """Pairs of digits that sum to ten."""
     model, (count, few) = digits(bench), counts(bench)
     ways = {
-        "ours: moments": (count, Settings(method="moments")),
+        "ours: moments": (count, {"method": "moments"}),
         # k = 30 of a class is what its log-probability counts for
-        "paper: forward": (few, Settings(method="universal", strength=30.0)),
-        "paper": (few, Settings(method="guidance", strength=30.0, langevin=10)),
+        "paper: forward": (few, {"method": "universal", "strength": 30.0}),
+        "paper": (few, {"method": "guidance", "strength": 30.0, "langevin": 10}),
     }
     rows, found = [], {}
     for name, (number, settings) in ways.items():
@@ -100,11 +99,11 @@ def filling(bench: Bench) -> Found:
     for gap in (SOME, DEVIATION):
         for half, other in HALVES.items():
             where = f"mean({half}) >= mean({other}) + {gap}"
-            ways = {"ours: moments": (count, Settings(method="moments"))}
+            ways = {"ours: moments": (count, {"method": "moments"})}
             if gap == DEVIATION:
-                ways["paper: forward"] = (few, Settings(method="universal", hardness=80.0))
+                ways["paper: forward"] = (few, {"method": "universal", "hardness": 80.0})
             if gap == DEVIATION and half == "upper":
-                ways["paper"] = (few, Settings(method="guidance", hardness=80.0, langevin=20))
+                ways["paper"] = (few, {"method": "guidance", "hardness": 80.0, "langevin": 20})
             for name, (number, settings) in ways.items():
                 run = made(bench, f"{name}, {half}, {gap}", model, number, where, settings)
                 seen = judged(judge(bench), pixels(run.data))
@@ -132,13 +131,13 @@ def symmetry(bench: Bench) -> Found:
             f"ours: moments, +- {width:g}",
             count,
             f"{MIRRORED} +- {width:g}" if width else MIRRORED,
-            Settings(method="moments"),
+            {"method": "moments"},
         )
         for width in WIDTHS
     ]
     runs += [
-        ("paper: forward", few, MIRRORED, Settings(method="universal", hardness=5.0)),
-        ("paper", few, MIRRORED, Settings(method="guidance", hardness=5.0, langevin=0)),
+        ("paper: forward", few, MIRRORED, {"method": "universal", "hardness": 5.0}),
+        ("paper", few, MIRRORED, {"method": "guidance", "hardness": 5.0, "langevin": 0}),
     ]
     for name, number, where, settings in runs:
         run = made(bench, name, model, number, where, settings)

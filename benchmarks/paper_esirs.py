@@ -8,7 +8,6 @@ before each, then 2,000 (2,500) Langevin steps. What it leaves open is set in it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -35,8 +34,8 @@ from paper_bench import (
 from constraints import Formula, LogProbabilistic, bridge, parse
 from constraints.physics.rules import non_negative
 from simulators import MasterEquation, models
-from surrogate.guidance.gradient import LAST, Gradient, guided, settled, soft_value
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.gradient import SIGMA_END, Gradient, final_langevin, guided, soft_value
+from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
 from surrogate.random import stream
@@ -118,7 +117,7 @@ def _bridge(start: str, figures: tuple[tuple[str, Mapping[str, str]], ...]) -> C
         {0: f"S = {s} and I = {i}", 25: f"S = {end}"},
         k=7,
         final=2_000,
-        last=LAST,
+        last=SIGMA_END,
         half_unit=False,
         wanted={"S": 0.038, "I": 0.038},
         most=0.07,
@@ -197,11 +196,9 @@ def ours(case: Case, bench: Bench) -> Row:
 
     def make() -> Row:
         with measured(Cost(bench.samples, 0)) as cost:
-            data = sample(
-                bench.model, bench.samples, case.goal, bench.seed, Settings(method="twisted")
-            )
-        told = json.loads(data.attrs["surrogate_diagnostics"])
-        cost.evaluations = told["evaluations"] / bench.samples
+            made = sample(bench.model, bench.samples, case.goal, seed=bench.seed, method="twisted")
+        data, found = made.dataset, made.diagnostics
+        cost.evaluations = found.evaluations / bench.samples
         values = {name: data[name].values.astype(int) for name in SPECIES}
         return bench.done(
             Row(
@@ -211,8 +208,8 @@ def ours(case: Case, bench: Bench) -> Row:
                 case.floors(bench, bench.samples),
                 float(_met(case, bench, values).mean()),
                 _consistent(values),
-                told["log_probability"],
-                told["particles"],
+                found.log_probability,
+                found.particles,
             )
         )
 
@@ -296,8 +293,8 @@ def _settled(
     network = bench.model.denoiser
     denoiser = Gradient(network, soft_value(scenario))
     x = scenario.shaped(x).to(bench.model.device, torch.float32)
-    x = scenario.joined(settled(denoiser, x, case.final, generator, case.last, progress))
-    if case.last > LAST:
+    x = scenario.joined(final_langevin(denoiser, x, case.final, generator, case.last, progress))
+    if case.last > SIGMA_END:
         at = scenario.shaped(x).to(bench.model.device, torch.float32)
         x = network(at, torch.tensor(case.last)).double().cpu().flatten(1)
     return x

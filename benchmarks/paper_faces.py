@@ -17,7 +17,6 @@ from torch import Tensor
 
 from constraints.layout.image_operators import OPERATORS
 from surrogate import fitting
-from surrogate.guidance.sampler import Settings
 from surrogate.kinds.images.files import from_array
 from surrogate.kinds.images.plot import before_after
 from surrogate.model import Surrogate
@@ -75,9 +74,9 @@ def colour(bench: Bench) -> Found:
             f"mean({c}(image)) = {v:.4f}" for c, v in zip(COLOURS, target, strict=True)
         )
         ways = [
-            ("ours: moments", count, Settings(method="moments")),
-            ("paper: forward", few, Settings(method="universal", hardness=30.0)),
-            ("paper", few, Settings(method="guidance", hardness=30.0, langevin=0)),
+            ("ours: moments", count, {"method": "moments"}),
+            ("paper: forward", few, {"method": "universal", "hardness": 30.0}),
+            ("paper", few, {"method": "guidance", "hardness": 30.0, "langevin": 0}),
         ]
         for method, number, settings in ways:
             run = made(bench, f"{method}, {name}", own.model, number, where, settings)
@@ -114,11 +113,11 @@ def symmetry(bench: Bench) -> Found:
             f"ours: moments, +- {width:g}",
             count,
             f"{MIRRORED} +- {width:g}" if width else MIRRORED,
-            Settings(method="moments"),
+            {"method": "moments"},
         )
         for width in WIDTHS
     ]
-    runs.append(("paper: forward", few, MIRRORED, Settings(method="universal", hardness=5.0)))
+    runs.append(("paper: forward", few, MIRRORED, {"method": "universal", "hardness": 5.0}))
     for name, number, where, settings in runs:
         run = made(bench, name, own.model, number, where, settings)
         images = pixels(run.data)
@@ -185,9 +184,7 @@ def restore(bench: Bench) -> Found:
         where = f"forall p{within}: {term}(p) = target(p)"
         for i in range(RESTORED):
             model = own.model.knowing(pictures={"target": seen[i]}, regions={"known": known})
-            run = made(
-                bench, f"{task} {i}", model, RESTORATIONS, where, Settings(method="moments"), i
-            )
+            run = made(bench, f"{task} {i}", model, RESTORATIONS, where, {"method": "moments"}, i)
             found, wall = pixels(run.data), wall + run.cost.wall
             again = found * known if task == "inpaint" else corrupted(term, found)
             wanted = seen[i] * known if task == "inpaint" else seen[i]

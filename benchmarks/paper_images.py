@@ -15,8 +15,7 @@ import xarray as xr
 from paper_bench import NOTHING, Absent, Bench, Cost, measured
 from torch import Tensor
 
-from constraints import parse
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.sampler import sample
 from surrogate.kinds.images.classifier import Classifier, fit_classifier
 from surrogate.kinds.images.files import read_images
 from surrogate.kinds.images.plot import contact_sheet
@@ -105,13 +104,14 @@ def made(
     model: Surrogate,
     samples: int,
     where: str,
-    settings: Settings,
+    settings: dict[str, Any],
     seed: int | None = None,
 ) -> Made:
     """Samples of a scenario, with a message when they are complete."""
     cost = Cost(samples, 0.0)
     with measured(cost):
-        data = sample(model, samples, parse(where), bench.seed if seed is None else seed, settings)
+        own = bench.seed if seed is None else seed
+        data = sample(model, samples, where, seed=own, **settings).dataset
     cost.evaluations = data.attrs["surrogate_evaluations"] / samples
     found = Made(method, data, cost)
     bench.say(f"{method}: {found.met:.1%} met, {cost.wall:.0f} s")

@@ -8,7 +8,6 @@ one for each.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +26,8 @@ from surrogate import fitting
 from surrogate.data import evaluate
 from surrogate.diffusion.presets import PRESETS
 from surrogate.diffusion.split import split
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.method import method_named
+from surrogate.guidance.sampler import sample
 from surrogate.kinds.tables.schema import to_frame, understand
 from surrogate.model import Surrogate
 
@@ -46,7 +46,7 @@ class Case:
     name: str
     file: str
     where: str
-    paper: Settings
+    paper: dict[str, Any]
     known: dict[str, str]  # published figures
     median: float
     largest: float
@@ -59,7 +59,7 @@ WINE = Case(
     "winequality-white.csv",
     '("fixed acidity" in [5,6] or "fixed acidity" in [8,9]) and alcohol >= 11 and '
     '("residual sugar" <= 5 implies "citric acid" >= 0.5)',
-    Settings(method="guidance", hardness=30.0, schedule="snr", langevin=2000),
+    {"method": "guidance", "hardness": 30.0, "schedule": "snr", "langevin": 2000},
     {"column": "0.100 / – / 0.153", "floor": "0.05", "met": "86 %"},
     median=1.1,
     largest=1.3,
@@ -69,7 +69,7 @@ PAIRS = replace(
     WINE,
     name="wine-pairs",
     where="alcohol[1] > alcohol[2] + 1",
-    paper=Settings(method="guidance", hardness=50.0, schedule="snr", langevin=4000),
+    paper={"method": "guidance", "hardness": 50.0, "schedule": "snr", "langevin": 4000},
     known={"column": "0.06 / 0.06 / 0.086", "met": "99 %"},
     correlation=None,
 )
@@ -77,7 +77,7 @@ ADULT = Case(
     "adult",
     "adult.csv.gz",
     'age >= 40 and (race != "White" or education = "Masters")',
-    Settings(method="guidance", hardness=30.0, schedule="snr", langevin=10),
+    {"method": "guidance", "hardness": 30.0, "schedule": "snr", "langevin": 10},
     {"column": "0.05 / – / 0.13", "met": "100 %"},
     median=1.2,
     largest=1.6,
@@ -224,7 +224,7 @@ def experiment(case: Case, bench: Bench) -> Found:
     """Ours and the paper's method against rejection from the same model."""
     given = subject(case, bench)
     reference = rejected(case, given, bench)
-    ours, apart = conditional(case, given, reference, bench, Settings(method="twisted"), "ours")
+    ours, apart = conditional(case, given, reference, bench, {"method": "twisted"}, "ours")
     theirs, _ = conditional(case, given, reference, bench, case.paper, "paper")
     columns = head(COLUMNS)
     shown = [cells(row, ours) for row in (ours, theirs)]
@@ -263,14 +263,15 @@ def _rejected(case: Case, given: Subject, bench: Bench) -> Reference:
         made = sample(
             given.model,
             2 * bench.samples,
-            parse(case.where),
-            bench.seed + 100,
-            Settings(method="rejection", steps=bench.options.rejection_steps),
+            case.where,
+            seed=bench.seed + 100,
+            method="rejection",
+            steps=bench.options.rejection_steps,
         )
-    found = json.loads(made.attrs["surrogate_diagnostics"])
-    cost.evaluations = found["evaluations"] / cost.samples
-    frame = columns_of(made, given.table)
-    log_p, error = found["log_probability"], found["log_probability_error"]
+    found = made.diagnostics
+    cost.evaluations = found.evaluations / cost.samples
+    frame = columns_of(made.dataset, given.table)
+    log_p, error = found.log_probability, found.log_probability_error
     bench.say(f"rejection: log P {log_p:.3f} ± {error:.3f}; {cost.cpu:,.0f} s of CPU time")
     return Reference(frame, log_p, error, cost)
 
@@ -280,26 +281,26 @@ def conditional(
     given: Subject,
     reference: Reference,
     bench: Bench,
-    settings: Settings,
+    settings: dict[str, Any],
     name: str,
 ) -> tuple[Row, float]:
     """Samples of a method, and the error of their correlations."""
-    slow = settings.guided
+    slow = method_named(settings["method"]).guided
     count = bench.slow if slow else bench.samples
     cost = Cost(count, 0)
     with measured(cost):
-        made = sample(given.model, count, parse(case.where), bench.seed, settings)
-    found = json.loads(made.attrs["surrogate_diagnostics"])
-    cost.evaluations = found["evaluations"] / count
-    frame = columns_of(made, given.table)
+        made = sample(given.model, count, case.where, seed=bench.seed, **settings)
+    found = made.diagnostics
+    cost.evaluations = found.evaluations / count
+    frame = columns_of(made.dataset, given.table)
     row = Row(
-        f"{name}: {settings.method}",
+        f"{name}: {settings['method']}",
         cost,
         {"column": reference.far(frame)},
         {"column": reference.itself(count)},
-        float(made.satisfied.mean()),
-        log_p=found["log_probability"],
-        particles=0 if slow else found["particles"],
+        float(made.dataset.satisfied.mean()),
+        log_p=found.log_probability,
+        particles=0 if slow else found.particles,
     )
     return bench.done(row), reference.apart(frame)
 
@@ -401,12 +402,12 @@ def universal_guidance(bench: Bench) -> Found:
     """Universal guidance on the wine's formula, its parts one by one."""
     given = subject(WINE, bench)
     reference = rejected(WINE, given, bench)
-    ours, _ = conditional(WINE, given, reference, bench, Settings(method="twisted"), "ours")
+    ours, _ = conditional(WINE, given, reference, bench, {"method": "twisted"}, "ours")
     rows, theirs = [], []
     for name, (parts, *figures) in UNIVERSAL.items():
         for langevin, figure in zip((0, 2000), figures, strict=True):
-            settings = Settings(method="universal", hardness=30.0, langevin=langevin, **parts)
-            settings = settings if parts else replace(WINE.paper, langevin=langevin)
+            settings = dict(method="universal", hardness=30.0, langevin=langevin, **parts)
+            settings = settings if parts else WINE.paper | {"langevin": langevin}
             told = name + (" + Langevin" if langevin else "")
             row, _ = conditional(WINE, given, reference, bench, settings, told)
             rows.append(replace(row, method=told))

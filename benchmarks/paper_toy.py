@@ -6,7 +6,6 @@ draws, against exact probabilities of the bins.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 
@@ -23,7 +22,7 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
 from surrogate.exact import Exact
 from surrogate.guidance.gradient import guided
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.universal import universal
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
@@ -95,10 +94,10 @@ def experiment(bench: Bench) -> Found:
 
     def asked(method: str, name: str) -> Row:
         with measured(Cost(bench.samples, 0)) as cost:
-            data = sample(surrogate, bench.samples, GOAL, bench.seed, Settings(method=method))
-        told = json.loads(data.attrs["surrogate_diagnostics"])
-        cost.evaluations = told["evaluations"] / bench.samples
-        return row(name, data.x.values[:, 0], cost, told["log_probability"])
+            made = sample(surrogate, bench.samples, GOAL, seed=bench.seed, method=method)
+        found = made.diagnostics
+        cost.evaluations = found.evaluations / bench.samples
+        return row(name, made.dataset.x.values[:, 0], cost, found.log_probability)
 
     def led(name: str, evaluations: int, run: Callable[[], Tensor]) -> Row:
         with measured(Cost(bench.slow, evaluations)) as cost:

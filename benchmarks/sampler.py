@@ -11,7 +11,6 @@ it.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -139,9 +138,9 @@ def measure(
 ) -> tuple[list[report.Target], list[list[str]]]:
     law, draws, log_p = truth(scenario, options.samples, options.seed)
     began = time.perf_counter(), time.process_time()
-    data = sample(model, options.samples, scenario.goal, options.seed)
+    made = sample(model, options.samples, scenario.goal, seed=options.seed)
     wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
-    found = json.loads(data.attrs["surrogate_diagnostics"])
+    data, found = made.dataset, made.diagnostics
     targets, rows = [], []
     for name in "SI":
         d, floor = distances(data, law[name], name), distances(draws, law[name], name)
@@ -161,7 +160,7 @@ def measure(
             targets.append(report.Target(label, most, scenario.most, at_most=True, unit=""))
         cells = [f"{median:.4f} / {np.median(floor):.4f}", f"{most:.4f} / {floor.max():.4f}"]
         rows.append([scenario.name, name, *cells])
-    off = abs(found["log_probability"] - log_p)
+    off = abs(found.log_probability - log_p)
     if scenario.log_p is not None:
         label = f"{scenario.name}: log P off by"
         targets.append(report.Target(label, off, scenario.log_p, at_most=True, unit=""))
@@ -170,10 +169,10 @@ def measure(
     if "bridge 95" in scenario.name:
         label = f"{scenario.name}: wall time"
         targets.append(report.Target(label, wall, 20, at_most=True, unit=" s"))
-    share = f"{found['least_effective']:.0%}"
-    told = f"{found['log_probability']:.3f} / {log_p:.3f}"
+    share = f"{found.min_ess:.0%}"
+    told = f"{found.log_probability:.3f} / {log_p:.3f}"
     for row in rows:
-        row += [told, f"{wall:.1f}", f"{cpu:.0f}", share, f"{found['ancestors']:,}"]
+        row += [told, f"{wall:.1f}", f"{cpu:.0f}", share, f"{found.ancestors:,}"]
     return targets, rows
 
 

@@ -16,22 +16,24 @@ from rich.markup import escape
 
 from cli import complete, console, files, options, pictures
 from cli.errors import UsageError
-from cli.sections import Command, section
+from cli.method_options import MethodCommand, settings_given
+from cli.sections import section
 from cli.summary import scenario_summary
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from constraints import Formula
-    from surrogate.guidance.sampler import Settings
+    from surrogate.guidance.sampler import Answer
     from surrogate.kinds import Kind
     from surrogate.model import Surrogate
 
 TRAINED = "model"
 DEFAULT = "esirs"
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command(cls=Command)
+@click.command(cls=MethodCommand)
 @click.argument("model", required=False, shell_complete=complete.surrogate_models)
 @section(
     "What",
@@ -55,114 +57,12 @@ DEFAULT = "esirs"
 @section(
     "Method",
     click.option(
-        "--method",
-        type=click.Choice(["auto", "twisted", "moments", "guidance", "universal", "rejection"]),
-        default="auto",
-        show_default=True,
-        help="How a scenario is sampled: guided particles (twisted), unconditional draws of which "
-        "those that satisfy it are kept (rejection), the guidance gradient of the paper "
-        "(guidance), universal guidance, or moment matching of the network's estimate (moments, "
-        "the default for images).",
-    ),
-    click.option(
-        "--steps",
-        type=int,
-        help="Number of noise levels  [default: 40; 1000 for predictor-corrector].",
-    ),
-    click.option(
         "--solver",
         type=click.Choice(["ode", "heun", "sde", "predictor-corrector"]),
         default="ode",
         show_default=True,
-        help="How noise becomes a sample without a scenario.",
-    ),
-    click.option(
-        "--hardness",
-        type=float,
-        help="Soften rules: a >= b counts as logsigmoid(HARDNESS (a - b)) [default: hard].",
-    ),
-    click.option(
-        "--no-consistency",
-        "consistency",
-        flag_value=False,
-        default=True,
-        help="Leave out the rules that every trajectory of the network obeys.",
-    ),
-    click.option(
-        "--weighted", is_flag=True, help="Keep weighted samples with their weights (log_weight)."
-    ),
-)
-@section(
-    "Method: twisted",
-    click.option(
-        "--particles", type=int, help="Number of particles [default: three times --samples]."
-    ),
-)
-@section(
-    "Method: twisted, moments",
-    click.option(
-        "--jacobian",
-        type=click.Choice(["auto", "gaussian", "network"]),
-        default="auto",
-        show_default=True,
-        help="Derivative of a clean estimate: by the data's covariance, or by the network at "
-        "twice the cost [auto: for images the network].",
-    ),
-)
-@section(
-    "Method: guidance",
-    click.option(
-        "--schedule",
-        type=click.Choice(["snr", "linear"]),
-        default="snr",
-        show_default=True,
-        help="How the strength of guidance grows as the noise falls.",
-    ),
-    click.option(
-        "--correctors",
-        type=int,
-        default=2,
-        show_default=True,
-        help="Langevin steps at each noise level.",
-    ),
-)
-@section(
-    "Method: guidance, universal",
-    click.option(
-        "--strength",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Weight λ of the scenario.",
-    ),
-    click.option(
-        "--langevin",
-        type=int,
-        help="Langevin steps at the end [default: 2000; 0 for universal].",
-    ),
-)
-@section(
-    "Method: universal",
-    click.option(
-        "--no-forward",
-        "forward",
-        flag_value=False,
-        default=True,
-        help="Leave out the gradient through the network.",
-    ),
-    click.option(
-        "--backward",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Gradient steps on the clean estimate.",
-    ),
-    click.option(
-        "--recurrence",
-        type=int,
-        default=1,
-        show_default=True,
-        help="Number of times each step is taken.",
+        help="How noise becomes a sample without a scenario; predictor-corrector takes 1000 "
+        "--steps by default.",
     ),
 )
 @section("Images", pictures.scenery)
@@ -185,7 +85,7 @@ def command(
     device: str,
     as_json: bool,
     quiet: bool,
-    **asked: Any,
+    **settings: Any,
 ) -> None:
     """Draw trajectories, rows of a table or images from MODEL: a folder that `surrogate train`
     made, or a bundled model.
@@ -203,6 +103,10 @@ def command(
     options.check_device(device, threads)
     if samples is not None and samples < 1:
         raise UsageError(f"--samples must be >= 1, not {samples}")
+    given = settings_given(settings, bool(where or bridge))
+    context = click.get_current_context()
+    if (where or bridge) and context.get_parameter_source("solver") == COMMANDLINE:
+        raise UsageError("--solver is for draws without a scenario; with one: --method")
     folder, what = chosen(model)
 
     from surrogate.io import model_folder
@@ -214,12 +118,11 @@ def command(
     kind = kind_named(config.get("kind"))
     kind.targets(out, force, [])
     if where or bridge:
-        _refuse_impossible(kind, config, where, bridge, asked["end"])
+        _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
 
-    _refuse_foreign(asked["method"], bool(where or bridge))
     options.compute_on(device, threads)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
@@ -236,15 +139,12 @@ def command(
         samples = found.kind.default_samples
     start = time.perf_counter()
     if where or bridge:
-        from surrogate.guidance.sampler import Settings
-
         rules = options.formulas(where, bridge, found.codec.layout())
-        draws = _conditional(found, samples, rules, seed, Settings(**asked), say)
+        answer = _conditional(found, samples, rules, seed, given, say)
+        draws = answer.dataset
     else:
         with console.bar(say, "sampling", samples) as advance:
-            draws = found.dataset(
-                samples, seed=seed, solver=solver, steps=asked["steps"], progress=advance
-            )
+            draws = found.dataset(samples, seed=seed, solver=solver, progress=advance, **given)
     seconds = time.perf_counter() - start
     files.write_data(draws, *targets)
     target = targets[-1]
@@ -254,7 +154,7 @@ def command(
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
     if where or bridge:
-        summary |= scenario_summary(draws, len(rules), say)
+        summary |= scenario_summary(answer, len(rules), say)
     else:
         summary |= {"solver": solver}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
@@ -320,27 +220,6 @@ def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
         )
 
 
-def _refuse_foreign(method: str, scenario: bool) -> None:
-    """UsageError for an option that says nothing here: of another method, or of no scenario."""
-    from surrogate.guidance.settings import COMMON, OWN, owners
-
-    context = click.get_current_context()
-    every = {*COMMON, *(name for own in OWN.values() for name in own)} - {"steps"}
-    for name in ("solver", *sorted(every)):
-        if context.get_parameter_source(name) != click.core.ParameterSource.COMMANDLINE:
-            continue
-        option = {"forward": "--no-forward", "consistency": "--no-consistency"}.get(
-            name, f"--{name}"
-        )
-        if name == "solver" and scenario:
-            raise UsageError("--solver is for draws without a scenario; with one: --method")
-        if name != "solver" and not scenario:
-            raise UsageError(f"{option} needs a scenario: add --bridge or --where")
-        if name not in ("solver", *COMMON, *OWN[method]):
-            whose = " or ".join(f"--method {each}" for each in owners(name) if each != "auto")
-            raise UsageError(f"{option} belongs to {whose}, not to --method {method}")
-
-
 def chosen(model: str | None) -> tuple[Path, str]:
     """The folder of a model that may be named or not, and what to call it."""
     from surrogate.io.model_folder import bundled
@@ -361,9 +240,9 @@ def _conditional(
     samples: int,
     rules: dict[str, Formula],
     seed: int,
-    settings: Settings,
+    settings: dict[str, Any],
     say: Console,
-) -> xr.Dataset:
+) -> Answer:
     from surrogate.guidance.sampler import sample
 
     done = 0
@@ -381,4 +260,4 @@ def _conditional(
             say.print(escape(text))
             done = 0
 
-        return sample(model, samples, rules, seed, settings, tell, progress)
+        return sample(model, samples, rules, seed=seed, say=tell, progress=progress, **settings)

@@ -2,55 +2,57 @@
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from surrogate.guidance.diagnostics import Diagnostics
+    from surrogate.guidance.sampler import Answer
 
 YEAR = 31_557_600  # seconds
 
 
-def scenario_summary(draws: xr.Dataset, requested: int, say: Console) -> dict[str, Any]:
+def scenario_summary(answer: Answer, requested: int, say: Console) -> dict[str, Any]:
     """Print how the run went, and return the same for `--json`.
 
     The first `requested` rules are those of the scenario, the others those of the network.
     """
-    found: dict[str, Any] = json.loads(draws.attrs["surrogate_diagnostics"])
-    each = draws.rule_satisfied.values
+    found = answer.diagnostics
+    each = answer.dataset.rule_satisfied.values
     satisfied = float(each[:, :requested].all(1).mean())
     consistent = float(each[:, requested:].all(1).mean())
     rules = f"; {consistent:.1%} consistent with the network" if each.shape[1] > requested else ""
     say.print(f"scenario satisfied by {satisfied:.1%} of the samples{rules}")
-    if found["log_probability"] is not None:
+    if found.log_probability is not None:
         _probability(found, say)
-    for warning in found["warnings"]:
+    for warning in found.warnings:
         say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
-    return {"satisfied": satisfied, "consistent": consistent, "diagnostics": found}
+    return {"satisfied": satisfied, "consistent": consistent, "diagnostics": asdict(found)}
 
 
-def _probability(found: dict[str, Any], say: Console) -> None:
+def _probability(found: Diagnostics, say: Console) -> None:
     """P of the scenario, and how far to trust it."""
-    log_p, error = found["log_probability"], found["log_probability_error"]
+    log_p, error = found.log_probability, found.log_probability_error
+    assert log_p is not None
     interval = (
         "" if error is None else f" ± {error:.3f} by chance; the model's own error comes on top"
     )
     say.print(f"P = {math.exp(log_p):.3g} (log P = {log_p:.3f}{interval})")
-    if found["method"] == "rejection":
-        say.print(f"accepted {found['samples']:,} of {found['particles']:,} draws")
+    if found.method == "rejection":
+        say.print(f"accepted {found.samples:,} of {found.particles:,} draws")
     else:
         say.print(
-            f"{found['particles']:,} particles: ESS {found['effective']:,.0f}, minimum ESS on the "
-            f"way {found['least_effective']:.0%}; {found['ancestors']:,} distinct ancestors "
-            f"(ESS {found['families']:,.0f})"
+            f"{found.particles:,} particles: ESS {found.ess:,.0f}, minimum ESS on the "
+            f"way {found.min_ess:.0%}; {found.ancestors:,} distinct ancestors "
+            f"(ESS {found.ancestor_ess:,.0f})"
         )
-        if found["rejection_seconds"] is not None:  # without a pilot it is not known
-            say.print(f"rejection would have taken {duration(found['rejection_seconds'])}")
-    for name, (distance, floor) in found["from_rejection"].items():
+        if found.rejection_seconds is not None:  # without a pilot it is not known
+            say.print(f"rejection would have taken {duration(found.rejection_seconds)}")
+    for name, (distance, floor) in found.from_rejection.items():
         say.print(f"D({escape(name)}) from rejection {distance:.3f}, floor {floor:.3f}")
 
 

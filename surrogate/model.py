@@ -7,8 +7,8 @@ draws = model.sample(5_000, seed=1)     # a dataset like the training data
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -20,12 +20,12 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Formula, parse
 from constraints.errors import Setting
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
 from surrogate.diffusion.schedule import VE, karras
 from surrogate.errors import ModelError, unknown_keyword, whole_number
+from surrogate.guidance import sampler
 from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
@@ -34,6 +34,7 @@ from surrogate.kinds.codec import Codec
 from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
+from surrogate.sampling.steps import SIGMA_MAX, SIGMA_MIN
 
 COVARIANCE_PARTS = ("values", "vectors")
 SOLVERS = {
@@ -46,13 +47,9 @@ MAX_STEPS = 100_000
 DEFAULT_STEPS = 40
 LISTED_CHARACTERS = 60  # of the names of variables, in a short description
 SOLVER_STEPS = {"predictor-corrector": 1000}  # where it is not DEFAULT_STEPS
-LEAST, MOST = 0.005, 80.0  # noise levels that samplers go through, in normalised units
 MAX_NUMBERS = 10**9  # numbers in all samples of a draw
 BATCH_SAMPLES = 5_000  # samples drawn at a time, or fewer if they are long
 BATCH_NUMBERS = 2_000_000  # in them
-
-
-Where = Formula | str | Sequence[Formula | str] | Mapping[str, Formula | str]
 
 
 @dataclass(eq=False, repr=False)
@@ -168,7 +165,7 @@ class Surrogate:
             # a full part's noise is drawn even where fewer are kept: with the ODE's solvers a
             # sample does not change with the number asked for
             noise = torch.randn((together, *self.shape), generator=generator)[:count]
-            x = MOST * noise.to(self.device)
+            x = SIGMA_MAX * noise.to(self.device)
             with torch.no_grad():
                 made = self._solve(denoiser, x, solver, steps, generator).cpu()
             parts.append(self.codec.within(made) if bounded else made)
@@ -185,10 +182,10 @@ class Surrogate:
     ) -> Tensor:
         if solver == "predictor-corrector":
             made = predictor_corrector(
-                denoiser, x, VE(sigma_max=MOST), generator, steps=steps, correctors=1
+                denoiser, x, VE(sigma_max=SIGMA_MAX), generator, steps=steps, correctors=1
             )
             return denoiser(made, torch.tensor(VE().sigma_min))  # without the noise that is left
-        levels = karras(steps, LEAST, MOST).to(self.device, torch.float32)
+        levels = karras(steps, SIGMA_MIN, SIGMA_MAX).to(self.device, torch.float32)
         if solver == "sde":
             return reverse_sde(denoiser, x, levels, self.covariance, generator)
         return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
@@ -197,7 +194,7 @@ class Surrogate:
         self,
         samples: int,
         *,
-        where: Where | None = None,
+        where: sampler.Where | None = None,
         method: str = "auto",
         seed: int = 0,
         steps: int | None = None,
@@ -234,7 +231,7 @@ class Surrogate:
         self,
         samples: int,
         *,
-        where: Where | None = None,
+        where: sampler.Where | None = None,
         method: str = "auto",
         seed: int = 0,
         steps: int | None = None,
@@ -265,7 +262,8 @@ class Surrogate:
                 raise ModelError(f"{name} applies to plain samples", remedy="leave out `where`")
             given = {"steps": steps, "particles": particles}
             settings |= {name: value for name, value in given.items() if value is not None}
-            return self._guided(samples, where, method, seed, settings)
+            made = sampler.sample(self, samples, where, seed=seed, method=method, **settings)
+            return made.dataset
         if particles is not None or method != "auto":
             name = "method" if particles is None else "particles"
             raise ModelError(f"{name} applies to a scenario", remedy=Setting("where"))
@@ -275,18 +273,6 @@ class Surrogate:
         return self.codec.to_dataset(x).assign_attrs(
             surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest
         )
-
-    def _guided(
-        self, samples: int, where: Where, method: str, seed: int, settings: dict[str, Any]
-    ) -> xr.Dataset:
-        from surrogate.guidance import sampler  # which needs models itself
-
-        for name in settings:
-            known = [each.name for each in fields(sampler.Settings)]
-            if name not in known:
-                raise unknown_keyword(name, known, "sample")
-        chosen = sampler.Settings(method=method, **settings)
-        return sampler.sample(self, samples, _rules(where), seed, chosen)
 
     def knowing(self, **named: Mapping[str, Any]) -> Self:
         """The same model, for formulas that name more: see `ImageCodec.knowing`."""
@@ -303,7 +289,7 @@ class Surrogate:
         x = self.codec.encode(
             data, slice(None), stream(seed, Evaluation.LIKELIHOOD_DEQUANTISATION)
         ).to(self.device)
-        sigmas = karras(levels, LEAST, MOST).to(self.device, torch.float32)
+        sigmas = karras(levels, SIGMA_MIN, SIGMA_MAX).to(self.device, torch.float32)
         found: np.ndarray = log_likelihood(self.denoiser, x, sigmas).cpu().numpy()
         return found
 
@@ -356,17 +342,6 @@ class Surrogate:
             what = "cannot be used" if isinstance(problem, ModelError) else "is damaged"
             raise ModelError(f"{place} {what}: {problem}") from None
         return kind.loaded(made, place).to(device)
-
-
-def _rules(where: Where) -> dict[str, Formula]:
-    """Rules by name; those without a name go by their text."""
-    if isinstance(where, Mapping):
-        return {
-            name: parse(rule) if isinstance(rule, str) else rule for name, rule in where.items()
-        }
-    several = [where] if isinstance(where, (str, Formula)) else where
-    rules = [parse(rule) if isinstance(rule, str) else rule for rule in several]
-    return {str(rule): rule for rule in rules}
 
 
 def narrowest(value: Tensor) -> Tensor:

@@ -8,9 +8,11 @@ their help, and the check of values; there is no second list. This module import
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from surrogate.errors import ModelError
@@ -24,8 +26,10 @@ KEY = "surrogate option"  # of the metadata of a field
 class Option:
     """A setting: what it does, and which values it takes.
 
-    `flag` is the name on the command line where that is not the field's own. `parse` turns the text
-    of the command line into the value; a `repeatable` option hands it a tuple of texts.
+    `low` and `high` belong to the allowed values, `above` does not. `flag` is the name on the
+    command line where that is not the field's own. `parse` turns the text of the command line into
+    the value; a `repeatable` option hands it a tuple of texts. `shown` is the default in words,
+    where the value itself does not say it.
     """
 
     name: str
@@ -39,6 +43,20 @@ class Option:
     parse: Callable[[Any], Any] | None = None
     type: type | None = None
     repeatable: bool = False
+    above: float | None = None
+    shown: str = ""
+
+    @property
+    def kind(self) -> Any:
+        """The type of values: bool, int, float or str."""
+        return self.type or (str if self.default is None else self.default.__class__)
+
+    @property
+    def default_text(self) -> str:
+        """The default in words."""
+        if self.shown or isinstance(self.default, (bool, str)):
+            return self.shown or str(self.default)
+        return f"{self.default:,}" if isinstance(self.default, int) else f"{self.default:g}"
 
     @property
     def option(self) -> str:
@@ -51,21 +69,35 @@ class Option:
             return
         if self.choices and value not in self.choices:
             raise ModelError(
-                f"{self.name} is not {value!r}", value=value, allowed=map(str, self.choices)
+                f"unknown {self.name} {value!r}", value=value, allowed=map(str, self.choices)
             )
-        if self.low is None and self.high is None:
+        if self.kind is bool and not isinstance(value, bool):
+            raise ModelError(f"{self.name} must be True or False, not {value!r}", value=value)
+        if self.low is None and self.high is None and self.above is None:
             return
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        low = -float("inf") if self.low is None else self.low
-        high = float("inf") if self.high is None else self.high
-        if not number or not low <= value <= high:
-            if self.high is None:
-                bounds = f"{self.low:g} or more"
-            elif self.low is None:
-                bounds = f"at most {self.high:g}"
-            else:
-                bounds = f"{self.low:g} to {self.high:g}"
-            raise ModelError(f"{self.name} must be {bounds}, not {value!r}", value=value)
+        number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        if self.kind is int:
+            number = number and isinstance(value, Integral)
+        if number and self._within(float(value)):
+            return
+        what = "a whole number" if self.kind is int else "a finite number"
+        raise ModelError(f"{self.name} must be {what} {self._bounds}, not {value!r}", value=value)
+
+    def _within(self, value: float) -> bool:
+        return (
+            (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+        )
+
+    @property
+    def _bounds(self) -> str:
+        """from 3 to 10,000"""
+        if self.above is not None:
+            return f"> {self.above:g}" + ("" if self.high is None else f", at most {self.high:,}")
+        if self.low is not None and self.high is not None:
+            return f"from {self.low:,} to {self.high:,}"
+        return f"of at most {self.high:,}" if self.low is None else f">= {self.low:,}"
 
 
 def option(
@@ -80,11 +112,25 @@ def option(
     parse: Callable[[Any], Any] | None = None,
     type: type | None = None,
     repeatable: bool = False,
+    above: float | None = None,
+    shown: str = "",
 ) -> Any:
     """A field of a settings dataclass. `type` is what the command line reads where the default is
     None: int, float or str."""
     about = Option(
-        "", default, help, low, high, tuple(choices), metavar, flag, parse, type, repeatable
+        "",
+        default,
+        help,
+        low,
+        high,
+        tuple(choices),
+        metavar,
+        flag,
+        parse,
+        type,
+        repeatable,
+        above,
+        shown,
     )
     return dataclasses.field(default=default, metadata={KEY: about})
 

@@ -19,18 +19,20 @@ from constraints import compiled, conjunction
 from surrogate.diffusion.denoise import Denoiser, expand
 from surrogate.diffusion.schedule import Schedule, SubVP
 from surrogate.errors import ModelError
-from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.methods.gradient import SCHEDULES, GradientSettings
+from surrogate.guidance.outcome import Outcome, Question
+from surrogate.guidance.scenario import GENTLE, Scenario
+from surrogate.random import Sampling, stream
 from surrogate.sampling import langevin, predictor_corrector
 from surrogate.sampling.steps import Progress
 
-WEIGHTS = ("snr", "linear")
-LAST = 0.01  # noise at which sampling ends, in normalised units: less is lost in rounding
+SIGMA_END = 0.01  # noise at which sampling ends, in normalised units: less is lost in rounding
 Value = Callable[[Tensor], Tensor]  # samples like the model's, (B · instances, *shape), to c (B,)
 
 
 @dataclass(frozen=True)
 class Gradient(Denoiser):
-    """A denoiser guided by ∇c; `weight` is one of WEIGHTS, `strength` is λ."""
+    """A denoiser guided by ∇c; `weight` is one of SCHEDULES, `strength` is λ."""
 
     denoiser: Denoiser
     value: Value
@@ -43,29 +45,29 @@ class Gradient(Denoiser):
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
         level = expand(sigma, x)
-        alpha, g = weighted(self.weight, level, self.schedule)
-        pull = self.strength * g * alpha * level**2
-        return self.denoiser(x, sigma) + pull * slope(self.value, alpha * x)
+        alpha, g = signal_and_weight(self.weight, level, self.schedule)
+        scale = self.strength * g * alpha * level**2
+        return self.denoiser(x, sigma) + scale * gradient(self.value, alpha * x)
 
 
 def check_weight(weight: str) -> None:
-    if weight not in WEIGHTS:
-        raise ModelError(f"unknown schedule {weight!r} (have: {', '.join(WEIGHTS)})")
+    if weight not in SCHEDULES:
+        raise ModelError(f"unknown schedule {weight!r}", value=weight, allowed=SCHEDULES)
 
 
-def weighted(weight: str, level: Tensor, schedule: Schedule) -> tuple[Tensor, Tensor]:
+def signal_and_weight(weight: str, level: Tensor, schedule: Schedule) -> tuple[Tensor, Tensor]:
     """α and g at noise levels σ_t/α, like them."""
     t = schedule.time_of(level)
     alpha, _ = schedule(t)
     return alpha, 1 - t if weight == "linear" else torch.rsqrt(1 + (level / alpha) ** 2)
 
 
-def slope(value: Value, x: Tensor) -> Tensor:
-    """∇c, like x; 0 where it is no number."""
+def gradient(value: Value, x: Tensor) -> Tensor:
+    """∇c, like x; 0 where it is not a number."""
     with torch.enable_grad():
         at = x.detach().requires_grad_()
         total = value(at).sum()
-        if not total.requires_grad:  # of what is always true, or never
+        if not total.requires_grad:  # a formula that always holds, or never
             return torch.zeros_like(x)
         (found,) = torch.autograd.grad(total, at)
     return torch.nan_to_num(found, 0.0, 0.0, 0.0)
@@ -74,9 +76,9 @@ def slope(value: Value, x: Tensor) -> Tensor:
 def soft_value(scenario: Scenario) -> Value:
     """c of points like the model's: the formula's and the rules' log-values.
 
-    It is asked for at every evaluation of the network: in its precision, all rules at once.
+    It is computed at every evaluation of the network: in its precision, all rules at once.
     """
-    decode, program, semantics = scenario.model.codec.decode, scenario.program, scenario.semantics
+    decode, program, semantics = scenario.prior.codec.decode, scenario.program, scenario.semantics
     grouped, instances = scenario.grouped, scenario.instances
     if not scenario.rules:
         return lambda x: program(grouped(decode(x)), semantics)
@@ -85,7 +87,7 @@ def soft_value(scenario: Scenario) -> Value:
 
     def value(x: Tensor) -> Tensor:
         signals = decode(x)
-        obeyed = rules(signals, scenario.gentle).reshape(-1, instances).sum(1)
+        obeyed = rules(signals, GENTLE).reshape(-1, instances).sum(1)
         return program(grouped(signals), semantics) + obeyed
 
     return value
@@ -105,15 +107,15 @@ def guided(
     steps: int = 1000,
     correctors: int = 2,
     final: int = 2000,
-    last: float = LAST,
+    last: float = SIGMA_END,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Samples (count, D) by the paper's algorithm, `last` being the noise at which it ends;
-    `progress` is told of `steps` + `final`."""
-    model, schedule = scenario.model, SubVP()
-    denoiser = Gradient(model.denoiser, soft_value(scenario), weight, strength, schedule)
-    noise = torch.randn((scenario.instances * count, *model.shape), generator=generator)
-    x = float(schedule.ratio(torch.ones(()))) * noise.to(model.device)
+    """Samples (count, D) by the paper's algorithm, which ends at the noise `last`; `progress`
+    counts `steps` + `final`."""
+    prior, schedule = scenario.prior, SubVP()
+    denoiser = Gradient(prior.denoiser, soft_value(scenario), weight, strength, schedule)
+    noise = torch.randn((scenario.instances * count, *prior.shape), generator=generator)
+    x = float(schedule.ratio(torch.ones(()))) * noise.to(prior.device)
     x = predictor_corrector(
         denoiser,
         x,
@@ -124,20 +126,38 @@ def guided(
         least=last,
         progress=progress,
     )
-    return scenario.joined(settled(denoiser, x, final, generator, last, progress))
+    return scenario.joined(final_langevin(denoiser, x, final, generator, last, progress))
 
 
-def settled(
+def final_langevin(
     denoiser: Gradient,
     x: Tensor,
     steps: int,
     generator: Generator,
-    last: float = LAST,
+    last: float = SIGMA_END,
     progress: Progress | None = None,
 ) -> Tensor:
     """Points (B, *shape) after `steps` of Langevin dynamics at the end.
 
-    There is hardly any noise there, and the conditional score is known.
+    There is hardly any noise left, so that the conditional score is known.
     """
     x = langevin(denoiser, x, torch.tensor(last), steps, generator, progress=progress)
     return x.double().cpu()
+
+
+def answer(question: Question[GradientSettings]) -> Outcome:
+    """Samples by the paper's guidance."""
+    own = question.settings
+    x = guided(
+        question.scenario,
+        question.samples,
+        stream(question.seed, Sampling.GUIDANCE),
+        weight=own.schedule,
+        strength=own.strength,
+        steps=own.steps,
+        correctors=own.correctors,
+        final=own.langevin,
+        progress=question.counted(own.steps + own.langevin),
+    )
+    cost = own.steps * (1 + own.correctors) + own.langevin
+    return Outcome.gradient_guided(question, x, own.steps, cost)

@@ -1,22 +1,22 @@
-"""Moment-matching guidance: every sample is led by what is known of its own clean point.
+"""Moment matching: every sample is guided by the mean and the covariance of its own clean point.
 
 At noise σ the clean point has the mean D(x, σ) and the covariance V = σ² ∂D/∂x (Tweedie's second
-formula): that of the network, by products with its Jacobian, or C_σ of a Gaussian with the data's
-covariance. Linear equations A x_0 = b, known up to variances R, and a formula with the
-log-probability ψ move the mean to
+formula): from the network, by products with its Jacobian, or C_σ of a Gaussian with the covariance
+of the data. Linear equations A x_0 = b, up to variances R, and a formula with the log-probability ψ
+move the mean to
 
 D'  = D + V Aᵀ (A V Aᵀ + R)⁻¹ (b - A D)        (ΠGDM, Song et al., 2023; MMPS, Rozet et al., 2024,
 D'' = D' + λ V ∇ψ(D')                           arXiv:2405.13712; universal guidance, forward)
 
 and a step from σ to σ_s, r = σ_s²/σ², is N(D'' + r (x - D''), σ_s² (1 - r) I). With the network's V
-the system is solved by conjugate gradients, each of which is one pass back through the network.
+the system is solved by conjugate gradients, each iteration of which is one backward pass.
 
-What an image shows is decided while there is noise: below some level classes have no slope, for the
-shortest way to another class is then an image that only the classifier mistakes for one.
+What an image shows is decided while there is noise: below some level classes have no gradient, for
+the shortest way to another class is then an image that only the classifier mistakes for one.
 
-Each sample may have several particles: a step that was led has the weight of the step that was not,
-times the growth of ψ (the Twisted Diffusion Sampler, Wu et al., 2023, arXiv:2306.17775), and the
-particles of a sample are chosen among themselves. Samples stay independent.
+Each sample may have several particles: a guided step has the weight of the unguided one, times the
+growth of ψ (the Twisted Diffusion Sampler, Wu et al., 2023, arXiv:2306.17775), and the particles of
+a sample are resampled among themselves. Samples stay independent.
 """
 
 from __future__ import annotations
@@ -28,176 +28,206 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from surrogate.diffusion.schedule import karras
+from surrogate.guidance import smc
+from surrogate.guidance.methods.moments import PARTICLES_PER_SAMPLE, MomentsSettings
+from surrogate.guidance.outcome import Outcome, Question
+from surrogate.guidance.posterior import Posteriors
+from surrogate.guidance.reverse_kernel import IsotropicKernel
 from surrogate.guidance.scenario import Scenario
-from surrogate.sampling.steps import Progress, walk, white
+from surrogate.random import Sampling, stream
+from surrogate.sampling.steps import SIGMA_MAX, Progress, walk, white
 
-ITERATIONS = 5  # of conjugate gradients: the first ones tell most, and the next level goes on
-TOGETHER = 200_000  # numbers in points whose way through the network is kept in memory
-TURNS = 60  # of meeting the equations and staying in range, at the end
-EXACT = 0.01  # of a tolerance is left to rounding: what has no more is met in its middle
-NEARLY = 0.5  # noise at which it is
-HAIR = 0.01  # deviations by which an inequality is met
-FIRM = 1e-4  # standard deviation that an exact equation is known up to, in normalised units
-SETTLED = 2.0  # noise below which it is decided what an image shows, in normalised units
-RESAMPLE = 0.5  # share of a sample's particles that must carry the weight
+CG_ITERATIONS = 5  # of conjugate gradients: the first matter most, and the next level continues
+MAX_GRAPH_SIZE = 200_000  # numbers in points whose pass through the network is kept in memory
+PROJECTIONS = 60  # onto the equations and the range of data in turn, at the end
+ROUNDING_ROOM = 0.01  # of a tolerance is left to rounding: equations without it hold in the middle
+PROJECTION_SIGMA = 0.5  # noise whose posterior covariance projects onto inequalities
+INEQUALITY_MARGIN = 0.01  # deviations by which an inequality is met
+EQUATION_DEVIATION = 1e-4  # standard deviation of an exact equation, in normalised units
+CLASS_SIGMA = 2.0  # noise below which classes have no gradient, in normalised units
+RESAMPLING_THRESHOLD = 0.5  # share of a sample's particles below which their ESS has them resampled
+SIGMA_LAST = 0.02  # the last noise level before the clean point
+ROUNDS = 5  # of redrawing samples that do not meet the scenario
+MAX_RELATIVE_ERROR = 0.5  # of a probability, above which it is not reported
 Apply = Callable[[Tensor], Tensor]
 
 
-@dataclass
-class Led:
-    """A batch (B, D): the clean points as the network and as the scenario has them, and ψ (B,)."""
+@dataclass(frozen=True)
+class Guided:
+    """Clean points of a batch of B noisy ones, as the network and as the scenario has them."""
 
-    estimate: Tensor
-    tilted: Tensor
+    denoised: Tensor
+    """D, (B, D)."""
+    guided: Tensor
+    """D'', (B, D)."""
     psi: Tensor
+    """Log-probability of the scenario, (B,)."""
 
-    def chosen(self, rows: Tensor) -> Led:
-        return Led(self.estimate[rows], self.tilted[rows], self.psi[rows])
+    def __getitem__(self, rows: Tensor) -> Guided:
+        return Guided(self.denoised[rows], self.guided[rows], self.psi[rows])
 
 
 class Moments:
-    """What a scenario makes of points at a noise level; `jacobian` "network", or a Gaussian's."""
+    """Clean points given a scenario; `jacobian` is "network" or "gaussian"."""
 
     def __init__(
         self,
         scenario: Scenario,
         jacobian: str = "network",
         strength: float = 1.0,
-        iterations: int = ITERATIONS,
+        iterations: int = CG_ITERATIONS,
     ) -> None:
         self.scenario, self.jacobian = scenario, jacobian
         self.strength, self.iterations = strength, iterations
-        self._flat = False  # whether the formula had no slope when it was last asked
+        self.posteriors = Posteriors(scenario)
+        self._flat = False  # whether the last gradient was 0, so that the next may be: only speed
         found = scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))
         self.rows = found.rows.float()  # A, (k, D)
         self.wanted = ((found.low + found.high) / 2).float()
         self.low, self.high = found.low, found.high
-        self.room = ((found.high - found.low).square() / 12 + FIRM**2).float()  # R
+        self.room = ((found.high - found.low).square() / 12 + EQUATION_DEVIATION**2).float()  # R
 
-    def __call__(self, x: Tensor, sigma: Tensor) -> Led:
+    def __call__(self, x: Tensor, sigma: Tensor) -> Guided:
         """Of flat points (B, D) at σ."""
-        self.scenario.settled = float(sigma) < SETTLED
-        each = max(1, TOGETHER // self.scenario.size)
-        parts = [self._led(part, sigma) for part in torch.split(x, each)]
-        return Led(*(torch.cat([getattr(p, n) for p in parts]) for n in Led.__annotations__))
+        count = max(1, MAX_GRAPH_SIZE // self.scenario.size)
+        parts = [self._guide(part, sigma) for part in torch.split(x, count)]
+        return Guided(
+            torch.cat([part.denoised for part in parts]),
+            torch.cat([part.guided for part in parts]),
+            torch.cat([part.psi for part in parts]),
+        )
 
-    def _led(self, x: Tensor, sigma: Tensor) -> Led:
+    def _guide(self, x: Tensor, sigma: Tensor) -> Guided:
         if self.jacobian != "network":
-            estimate = self.scenario.denoised(x, sigma)
-            belief = self.scenario.belief(sigma, estimate)
-            psi, tilted = belief.tilt(estimate, strength=self.strength)
-            return Led(estimate.to(x), self.scenario.within(tilted.to(x)), psi.to(x))
-        if self._flat and not len(self.rows):  # no way back through the network is needed, it seems
-            estimate = self.scenario.joined(self._denoised(self.scenario.shaped(x), sigma))
-            value, slope = self._rest(estimate, sigma)
-            if not slope.any():
-                inside = self.scenario.within(estimate)
-                return Led(inside, inside, value.to(x))
+            denoised = self.scenario.denoised(x, sigma)
+            posterior = self.posteriors.at(sigma, denoised)
+            psi, guided = posterior.guide(
+                denoised, strength=self.strength, class_gradients=_undecided(sigma)
+            )
+            return Guided(denoised.to(x), self.scenario.within(guided.to(x)), psi.to(x))
+        if self._flat and not len(self.rows):  # no backward pass is needed, it seems
+            denoised = self.scenario.joined(self._denoised(self.scenario.shaped(x), sigma))
+            value, gradient = self._rest(denoised, sigma)
+            if not gradient.any():
+                inside = self.scenario.within(denoised)
+                return Guided(inside, inside, value.to(x))
         with torch.enable_grad():
             points = self.scenario.shaped(x).detach().requires_grad_()
             made = self._denoised(points, sigma)
 
-        def spread(v: Tensor) -> Tensor:
+        def covariance(v: Tensor) -> Tensor:
             """V v, for flat v."""
             (found,) = torch.autograd.grad(
                 made, points, self.scenario.shaped(v).to(made), retain_graph=True
             )
             return float(sigma) ** 2 * self.scenario.joined(found)
 
-        estimate = self.scenario.joined(made.detach())
-        tilted, psi = self._conditioned(estimate, spread)
+        denoised = self.scenario.joined(made.detach())
+        guided, psi = self._condition(denoised, covariance)
         if self.scenario.rest is not None:
-            value, slope = self._rest(tilted, sigma)
-            self._flat = not slope.any()
-            tilted = tilted if self._flat else tilted + self.strength * spread(slope.to(x))
+            value, gradient = self._rest(guided, sigma)
+            self._flat = not gradient.any()
+            guided = guided if self._flat else guided + self.strength * covariance(gradient.to(x))
             psi = psi + value.to(x)
-        return Led(self.scenario.within(estimate), self.scenario.within(tilted), psi)
+        return Guided(self.scenario.within(denoised), self.scenario.within(guided), psi)
 
     def _denoised(self, points: Tensor, sigma: Tensor) -> Tensor:
-        """D as the network has it, whose slope is known outside of the range of data too."""
-        made: Tensor = self.scenario.model.denoiser(points, sigma.float())
+        """D as the network has it, with a gradient outside of the range of data too."""
+        made: Tensor = self.scenario.prior.denoiser(points, sigma.float())
         return made
 
     def _rest(self, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
-        """ψ (B,) of what is no equation, and its slope (B, D)."""
-        belief = self.scenario.belief(sigma, mean.double())
-        return belief.rest(self.scenario.within(mean).double())
+        """ψ (B,) of the formula without its equations, and its gradient (B, D)."""
+        posterior = self.posteriors.at(sigma, mean.double())
+        return posterior.rest(self.scenario.within(mean).double(), _undecided(sigma))
 
-    def _conditioned(self, mean: Tensor, spread: Apply) -> tuple[Tensor, Tensor]:
-        """D', and the log-density of the equations up to what is common to all points."""
+    def _condition(self, mean: Tensor, covariance: Apply) -> tuple[Tensor, Tensor]:
+        """D' (B, D), and the log-density of the equations up to a constant (B,)."""
         if not len(self.rows):
             return mean, mean.new_zeros(len(mean))
         missing = self.wanted - mean @ self.rows.mT
         solved = conjugate_gradients(
-            lambda u: spread(u @ self.rows) @ self.rows.mT + self.room * u,
+            lambda u: covariance(u @ self.rows) @ self.rows.mT + self.room * u,
             missing,
             self.iterations,
         )
-        return mean + spread(solved @ self.rows), -0.5 * (missing * solved).sum(1)
+        return mean + covariance(solved @ self.rows), -0.5 * (missing * solved).sum(1)
 
     def projected(self, x: Tensor) -> Tensor:
-        """Points (B, D) moved to meet the equations, the linear inequalities that they miss, and
-        the range of data, in turn."""
+        """Points (B, D) projected in turn onto the equations, the linear inequalities that they
+        violate, and the range of data."""
         bounds = self.scenario.bounds()
         if not len(self.rows) and not len(bounds):
             return x
         rows, x = self.rows.double(), x.double()
-        kept = ((self.high - self.low) / 2 - EXACT).clamp_min(0)
+        kept = ((self.high - self.low) / 2 - ROUNDING_ROOM).clamp_min(0)
         low, high = self.wanted - kept, self.wanted + kept
         room = 1e-9 * torch.eye(len(rows)).to(rows) * float(rows.square().sum(1).mean())
         factor = torch.linalg.cholesky(rows @ rows.mT + room) if len(rows) else rows
         covariance = self.scenario.covariance
-        nearly = covariance.posterior(torch.tensor(NEARLY))  # as images vary when all but finished
-        spread = covariance.apply(nearly, bounds.rows)
+        values = covariance.posterior(torch.tensor(PROJECTION_SIGMA))
+        spread = covariance.apply(values, bounds.rows)
         power = (spread * bounds.rows).sum(1)
-        some = HAIR * power.sqrt()  # so that rounding does not undo it
-        for _ in range(TURNS):
+        margins = INEQUALITY_MARGIN * power.sqrt()  # so that rounding does not undo it
+        for _ in range(PROJECTIONS):
             if len(rows):
                 at = x @ rows.mT
                 missing = (low - at).clamp_min(0) - (at - high).clamp_min(0)
                 x = x + torch.cholesky_solve(missing.mT, factor).mT @ rows
-            for row, moved, least, most, total, hair in zip(
-                bounds.rows, spread, bounds.low, bounds.high, power, some, strict=True
+            for row, moved, low_end, high_end, total, margin in zip(
+                bounds.rows, spread, bounds.low, bounds.high, power, margins, strict=True
             ):
                 at = x @ row
-                gap = (least + hair - at).clamp_min(0) - (at + hair - most).clamp_min(0)
+                gap = (low_end + margin - at).clamp_min(0) - (at + margin - high_end).clamp_min(0)
                 x = x + gap[:, None] * moved / total
             x = self.scenario.within(x)
         return x
 
 
+def _undecided(sigma: Tensor) -> bool:
+    """Whether it is still open at this level what an image shows."""
+    return not float(sigma) < CLASS_SIGMA
+
+
 def conjugate_gradients(matrix: Apply, wanted: Tensor, iterations: int) -> Tensor:
     """u (B, k) with matrix(u) ≈ wanted, for a symmetric positive matrix of each row's own.
 
-    A row whose matrix turns out not to be positive, as a network's may, stays where it is.
+    A row whose matrix turns out not to be positive definite, as a network's may be, stays where it
+    is.
     """
     u = torch.zeros_like(wanted)
-    left, way = wanted, wanted
-    size = left.square().sum(1, keepdim=True)
-    first = size
+    residual, direction = wanted, wanted
+    norm = residual.square().sum(1, keepdim=True)
+    first = norm
     for _ in range(iterations):
-        through = matrix(way)
-        bend = (way * through).sum(1, keepdim=True)
-        moving = (bend > 0) & (size > 1e-10 * first)
-        length = torch.where(moving, size / bend.clamp_min(1e-30), 0.0)
-        u, left = u + length * way, left - length * through
-        before, size = size, left.square().sum(1, keepdim=True)
-        way = left + torch.where(moving, size / before.clamp_min(1e-30), 0.0) * way
+        through = matrix(direction)
+        curvature = (direction * through).sum(1, keepdim=True)
+        moving = (curvature > 0) & (norm > 1e-10 * first)
+        length = torch.where(moving, norm / curvature.clamp_min(1e-30), 0.0)
+        u, residual = u + length * direction, residual - length * through
+        before, norm = norm, residual.square().sum(1, keepdim=True)
+        ratio = torch.where(moving, norm / before.clamp_min(1e-30), 0.0)
+        direction = residual + ratio * direction
     return u
 
 
-@dataclass
-class Walked:
-    """Samples (n, D), and the log of the mean weight of each one's particles (n,)."""
+@dataclass(frozen=True)
+class Trajectories:
+    """Samples after a walk down the noise levels."""
 
     x: Tensor
+    """Samples, (n, D)."""
     log_z: Tensor
-    least: float  # share of a sample's particles that carried the weight, at worst
-    met: float  # share of all particles that met the scenario at the end
+    """Log of the mean weight of each sample's particles, (n,)."""
+    min_ess: float
+    """Smallest effective sample size of a sample's particles at any level, as a share of them."""
+    met: float
+    """Share of all particles that met the scenario at the end."""
 
 
 @torch.no_grad()
-def walked(
+def walk_down(
     moments: Moments,
     count: int,
     sigmas: Tensor,
@@ -205,68 +235,91 @@ def walked(
     particles: int = 1,
     recurrence: int = 1,
     progress: Progress | None = None,
-) -> Walked:
-    """`count` independent samples down the levels `sigmas` (n + 1,), the last 0, each chosen among
-    its particles. Every step is taken `recurrence` times, noised again in between, which leaves
-    the law at a level as it is and forgets errors of the levels before."""
+) -> Trajectories:
+    """`count` independent samples down the levels `sigmas` (n + 1,), the last 0, each resampled
+    among its particles. Every step is taken `recurrence` times with new noise in between, which
+    leaves the distribution at a level invariant and forgets errors of the levels before."""
     scenario = moments.scenario
     x = float(sigmas[0]) * white(torch.zeros(count * particles, scenario.size), generator)
-    weights, log_z, least = torch.zeros(count, particles), torch.zeros(count), 1.0
-    known = x.new_zeros(len(x))  # ψ at the level before
-    for sigma, below in walk(sigmas, progress):
-        led = moments(x, sigma)
+    log_weights, log_z, min_ess = torch.zeros(count, particles), torch.zeros(count), 1.0
+    psi_t = x.new_zeros(len(x))
+    for sigma_t, sigma_s in walk(sigmas, progress):
+        kernel = IsotropicKernel(sigma_t, sigma_s)
+        cloud = moments(x, sigma_t)
         for _ in range(recurrence - 1):
-            x, _ = _stepped(x, led, sigma, below, generator)
-            x = x + float((sigma**2 - below**2).sqrt()) * white(x, generator)
-            led = moments(x, sigma)
-        weights = weights + (led.psi - known).reshape(count, particles)
-        worth = torch.exp(2 * weights.logsumexp(1) - (2 * weights).logsumexp(1)) / particles
-        least = min(least, float(worth.min()))
-        poor = worth < RESAMPLE
-        rows = _chosen(weights, poor, generator)
-        x, led = x[rows], led.chosen(rows)
-        gained = torch.where(poor, log_mean(weights), 0.0)
-        log_z = log_z + gained
-        weights = torch.where(poor[:, None], 0.0, weights)
-        known = led.psi
-        x, change = _stepped(x, led, sigma, below, generator)
-        weights = weights + change.reshape(count, particles)
+            x = kernel.proposal(x, cloud.guided).sample(generator).x
+            x = x + float((sigma_t**2 - sigma_s**2).sqrt()) * white(x, generator)
+            cloud = moments(x, sigma_t)
+        log_weights = log_weights + (cloud.psi - psi_t).reshape(count, particles)
+        ess = smc.ess(log_weights) / particles
+        min_ess = min(min_ess, float(ess.min()))
+        low = ess < RESAMPLING_THRESHOLD
+        rows = _resample(log_weights, low, generator)
+        x, cloud = x[rows], cloud[rows]
+        log_z = log_z + torch.where(low, smc.log_mean_exp(log_weights), 0.0)
+        log_weights = torch.where(low[:, None], 0.0, log_weights)
+        psi_t = cloud.psi
+        p, q = kernel.target(x, cloud.denoised), kernel.proposal(x, cloud.guided)
+        x_s = q.sample(generator)
+        x, log_weights = x_s.x, log_weights + q.log_ratio(p, x_s).reshape(count, particles)
     x = moments.projected(x)
     value = scenario.log_value(x.double()).float()
     met = float((value > -torch.inf).double().mean())
-    final = weights + (value - known).reshape(count, particles)
-    hopeless = ~(final > -torch.inf).any(1)  # none of them met it: the best of those there are
-    best = torch.where(hopeless[:, None], weights, final)
+    final = log_weights + (value - psi_t).reshape(count, particles)
+    hopeless = ~(final > -torch.inf).any(1)  # no particle met it: one of those there are
+    best = torch.where(hopeless[:, None], log_weights, final)
     chosen = torch.multinomial(torch.softmax(best, 1), 1, generator=generator)[:, 0]
     at = torch.arange(count) * particles + chosen
-    return Walked(x[at], log_z + log_mean(final), least, met)
+    return Trajectories(x[at], log_z + smc.log_mean_exp(final), min_ess, met)
 
 
-def _stepped(
-    x: Tensor, led: Led, sigma: Tensor, below: Tensor, generator: Generator
-) -> tuple[Tensor, Tensor]:
-    """Points (B, D) at the next level, and log p - log q of each (B,)."""
-    r = float((below / sigma) ** 2)
-    shift = (1 - r) * (led.tilted - led.estimate)
-    deviation = float(below) * (1 - r) ** 0.5
-    noise = deviation * white(x, generator)
-    made = led.tilted + r * (x - led.tilted) + noise
-    if deviation == 0:
-        return made, made.new_zeros(len(made))
-    return made, -(shift * (2 * noise + shift)).sum(1) / (2 * deviation**2)
+def _resample(log_weights: Tensor, low: Tensor, generator: Generator) -> Tensor:
+    """Indices (n K,) of particles with log-weights (n, K): those of samples with a `low` effective
+    sample size (n,) resampled, all others as they are."""
+    count, particles = log_weights.shape
+    found = smc.systematic(log_weights, particles, generator)
+    own = torch.where(low[:, None], found, torch.arange(particles))
+    return (own + particles * torch.arange(count)[:, None]).flatten()
 
 
-def _chosen(weights: Tensor, poor: Tensor, generator: Generator) -> Tensor:
-    """Numbers (n K,) of the particles that go on: those of `poor` samples by their weights (n, K),
-    by systematic resampling, all others as they are."""
-    count, each = weights.shape
-    ends = torch.softmax(weights, 1).cumsum(1)
-    at = (torch.arange(each) + torch.rand((count, 1), generator=generator)) / each
-    found = torch.searchsorted(ends, at * ends[:, -1:]).clamp_max(each - 1)
-    own = torch.where(poor[:, None], found, torch.arange(each))
-    return (own + each * torch.arange(count)[:, None]).flatten()
-
-
-def log_mean(weights: Tensor) -> Tensor:
-    """log of the mean of e^weights along the last axis."""
-    return weights.logsumexp(-1) - math.log(weights.shape[-1])
+def answer(question: Question[MomentsSettings]) -> Outcome:
+    """Independent samples; those that do not meet the scenario are redrawn some times."""
+    own, scenario, samples = question.settings, question.scenario, question.samples
+    each = max(1, own.particles // samples) if own.particles else PARTICLES_PER_SAMPLE
+    moments = Moments(scenario, own.jacobian, own.strength)
+    sigmas = karras(own.steps, SIGMA_LAST, SIGMA_MAX)
+    passes = 2 + CG_ITERATIONS if len(moments.rows) else 2
+    if moments.jacobian != "network":
+        passes = 1
+    tell = question.counted(own.steps)
+    found: list[Trajectories] = []
+    x = torch.zeros(samples, scenario.size, dtype=torch.float64)
+    missing, spent = torch.arange(samples), 0
+    for turn in range(ROUNDS):
+        generator = stream(question.seed, Sampling.MOMENTS, turn)
+        made = walk_down(moments, len(missing), sigmas, generator, each, own.recurrence, tell)
+        found.append(made)
+        spent += len(missing) * each * own.steps * passes * own.recurrence
+        x[missing] = made.x.double()
+        met, kept = scenario.satisfied(x[missing])
+        missing = missing[~(met & kept)]
+        if not len(missing) or not scenario.hard:
+            break
+    first = found[0]
+    outcome = Outcome.even(
+        x,
+        particles=samples * each,
+        steps=own.steps,
+        evaluations=spent,
+        met=first.met,
+        min_ess=first.min_ess,
+    )
+    if not len(moments.rows) and samples > 1:
+        # each sample's particles are an independent estimate; one that rests on few is none
+        total = float(smc.log_mean_exp(first.log_z.double()))
+        error = float(torch.exp(first.log_z.double() - total).std()) / math.sqrt(samples)
+        if error < MAX_RELATIVE_ERROR:
+            outcome.log_probability, outcome.log_probability_error = total, error
+    if len(missing) and scenario.hard:
+        outcome.warnings = [f"{len(missing) / samples:.1%} of the samples do not meet the scenario"]
+    return outcome

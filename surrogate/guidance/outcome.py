@@ -1,33 +1,36 @@
-"""What is asked of a method, and what it returns: one interface for all of them."""
+"""What a method is asked, and what it returns: one interface for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from surrogate.guidance import smc
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import Settings
 
 Say = Callable[[str], None]
-Progress = Callable[[float], None]  # the share of the work that is done
+Progress = Callable[[float], None]  # receives the share of the work that is done
+S = TypeVar("S", bound=Settings)
 
 
-@dataclass
-class Question:
-    """A scenario, how many samples of it, and who to tell on the way."""
+@dataclass(frozen=True)
+class Question(Generic[S]):
+    """A scenario to sample, with the method's settings."""
 
     scenario: Scenario
-    samples: int
+    samples: int  # how many
     seed: int
-    settings: Settings
-    say: Say = lambda text: None
+    settings: S
+    say: Say = lambda text: None  # receives messages for people
     progress: Progress = lambda share: None
 
     def counted(self, total: int) -> Callable[[int], None]:
-        """Progress for one who tells of single steps, `total` of them."""
+        """Progress for a method that counts single steps, `total` of them."""
         done = 0
 
         def tell(steps: int) -> None:
@@ -40,46 +43,72 @@ class Question:
 
 @dataclass
 class Outcome:
-    """Samples x (n, D) and all that a method knows of them; probabilities are logarithms."""
+    """Samples and what a method knows of them; probabilities are natural logarithms.
+
+    A method that draws independent samples reports itself as its own particles: `Outcome.even`.
+    """
 
     x: Tensor
-    log_weights: Tensor  # (n,), all 0 where samples count alike
-    origin: Tensor  # the first particle that each comes from, (n,)
-    drawn: int  # particles, or samples of which some were kept
-    evaluations: int  # of the network, in samples
-    steps: int  # noise levels on the way
-    met: float  # share of `drawn` that satisfied the formula before any was chosen
-    effective: float  # what the weighted ones of `drawn` are worth
-    least_effective: float = 1.0  # share of the particles that carried the weight, at worst
-    log_probability: float | None = None  # None where a method does not tell
+    """Samples in normalised coordinates, (n, D), float64."""
+    log_weights: Tensor
+    """Log-weights of the samples, (n,); all 0 where they count alike."""
+    ancestors: Tensor
+    """Index of the initial particle that each sample descends from, (n,)."""
+    particles: int
+    """Particles, or plain draws of which some were kept."""
+    evaluations: int
+    """Evaluations of the network, one for each point at each noise level."""
+    steps: int
+    """Noise levels."""
+    met: float
+    """Share of the particles that satisfied the formula before they were resampled."""
+    ess: float
+    """Effective sample size of the weighted particles at the end, (Σw)²/Σw²."""
+    min_ess: float = 1.0
+    """Smallest effective sample size at any noise level, as a share of the particles."""
+    log_probability: float | None = None
+    """Estimate of log P(scenario), the log normalising constant; None if there is none."""
     log_probability_error: float | None = None
-    batches: list[float] = field(default_factory=list)  # log-probabilities by independent batches
+    """Standard error of `log_probability`."""
+    batches: list[float] = field(default_factory=list)
+    """Estimates of log P(scenario) by independent batches."""
     warnings: list[str] = field(default_factory=list)
+    """What is wrong with the run, in words."""
 
     @classmethod
     def even(cls, x: Tensor, **known: object) -> Outcome:
-        """Samples that count alike and have nothing in common."""
-        known = {"drawn": len(x), "effective": float(len(x)), "met": 1.0, **known}
+        """Independent samples of equal weight."""
+        known = {"particles": len(x), "ess": float(len(x)), "met": 1.0, **known}
         return cls(
             x=x,
             log_weights=torch.zeros(len(x), dtype=torch.float64),
-            origin=torch.arange(len(x)),
+            ancestors=torch.arange(len(x)),
             **known,  # type: ignore[arg-type]
         )
 
-    @property
-    def ancestors(self) -> int:
-        """First particles that the samples come from."""
-        return len(torch.unique(self.origin))
+    @classmethod
+    def gradient_guided(cls, question: Question[S], x: Tensor, steps: int, cost: int) -> Outcome:
+        """Samples (n, D) that followed gradients of the formula, whether or not they met it; `cost`
+        evaluations each."""
+        met, kept = question.scenario.satisfied(x)
+        share = float(met.double().mean())
+        found = cls.even(x, steps=steps, evaluations=cost * len(x), met=share)
+        share = float((met & kept).double().mean())
+        if share < 1:
+            found.warnings = [f"{1 - share:.1%} of the samples do not meet the scenario"]
+        return found
 
     @property
-    def families(self) -> float:
-        """What the families of samples with one origin are worth: (Σw)²/Σ(w of a family)²."""
-        shares = torch.softmax(self.log_weights, 0)
-        each = torch.zeros(int(self.origin.max()) + 1, dtype=shares.dtype)
-        return float(1 / each.index_add(0, self.origin, shares).square().sum())
+    def distinct_ancestors(self) -> int:
+        """Initial particles with descendants among the samples."""
+        return smc.distinct(self.ancestors)
+
+    @property
+    def ancestor_ess(self) -> float:
+        """Effective number of ancestors, (Σw)²/Σ(weight of an ancestor's descendants)²."""
+        return smc.ancestor_ess(self.log_weights, self.ancestors)
 
     @property
     def copies(self) -> int:
-        """Samples that are the same as others."""
+        """Samples that equal another one."""
         return len(self.x) - len(torch.unique(self.x, dim=0))

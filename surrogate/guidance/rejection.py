@@ -1,33 +1,44 @@
-"""Rejection: unconditional samples, and of them those that meet the scenario. Exact for the model.
+"""Rejection: plain samples of which those that meet the scenario are kept. Exact for the model.
 
-The share that is kept is the scenario's probability. A soft formula c <= 0 keeps a sample with
+The acceptance rate is the scenario's probability. A soft formula c <= 0 keeps a sample with
 probability e^c.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
+from constraints.errors import Setting
+from surrogate.errors import SamplingError
+from surrogate.guidance.methods.rejection import RejectionSettings
+from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
+from surrogate.random import Sampling, derived, stream
 
-TOGETHER = 5_000
-FIRST = 500  # draws at least
+MAX_BATCH = 5_000  # draws at a time
+MIN_BATCH = 500
+MAX_DRAWS_PER_SAMPLE = 2_000
 
 
-@dataclass
-class Kept:
-    """What was kept, x (n, D), out of how many draws; `met`: those that satisfy the formula."""
+@dataclass(frozen=True)
+class Accepted:
+    """Plain draws that were accepted."""
 
     x: Tensor
+    """Accepted draws, (n, D), float64."""
     drawn: int
+    """How many were drawn."""
     met: int
+    """How many of these satisfied the formula, the laws of the network aside."""
 
     @property
     def rate(self) -> float:
+        """The acceptance rate."""
         return len(self.x) / self.drawn if self.drawn else 0.0
 
 
@@ -35,34 +46,71 @@ class Kept:
 def reject(
     scenario: Scenario,
     wanted: int,
-    most: int,
+    max_draws: int,
     seed: int,
-    generator: Generator,
+    purpose: Sampling,
     *,
     steps: int | None = None,
-    progress: Callable[[int], None] = lambda kept: None,
-) -> Kept:
-    """Draw until `wanted` samples are kept, or `most` are drawn."""
+    progress: Callable[[int], None] = lambda accepted: None,
+) -> Accepted:
+    """Draw until `wanted` samples are accepted, or `max_draws` are drawn.
+
+    Batches are drawn with seeds of their own, derived from (seed, purpose, batch): neighbouring
+    seeds, and a pilot and its run, share no draws.
+    """
+    generator = stream(seed, purpose)
     parts: list[Tensor] = []
-    drawn = met = kept = turn = 0
-    while kept < wanted and drawn < most:
-        count = min(_enough(wanted, kept, drawn), most - drawn)
-        x = scenario.model.draw(scenario.instances * count, seed + turn, steps=steps).double()
-        x, turn = scenario.joined(x), turn + 1
+    drawn = met = accepted = batch = 0
+    while accepted < wanted and drawn < max_draws:
+        count = min(_batch_size(wanted, accepted, drawn), max_draws - drawn)
+        own = derived(seed, purpose, batch)
+        x = scenario.prior.draw(scenario.instances * count, own, steps=steps).double()
+        x, batch = scenario.joined(x), batch + 1
         value = scenario.log_value(x)
-        chance = torch.rand(count, generator=generator, dtype=torch.float64).log()
-        found = x[chance < value]
+        log_uniform = torch.rand(count, generator=generator, dtype=torch.float64).log()
+        found = x[log_uniform < value]
         met += int(scenario.satisfied(x)[0].sum())
         parts.append(found)
-        drawn, kept = drawn + count, kept + len(found)
+        drawn, accepted = drawn + count, accepted + len(found)
         progress(len(found))
     every = torch.cat(parts) if parts else torch.zeros(0, scenario.size, dtype=torch.float64)
-    return Kept(every, drawn, met)
+    return Accepted(every, drawn, met)
 
 
-def _enough(wanted: int, kept: int, drawn: int) -> int:
-    """How many to draw next: what is missing by the share that was kept, and some more."""
+def _batch_size(wanted: int, accepted: int, drawn: int) -> int:
+    """How many to draw next: those missing over the acceptance rate so far, and a tenth more."""
     if not drawn:
-        return min(TOGETHER, max(FIRST, wanted))
-    share = max(kept, 1) / drawn
-    return min(TOGETHER, max(FIRST, int(1.1 * (wanted - kept) / share)))
+        return min(MAX_BATCH, max(MIN_BATCH, wanted))
+    rate = max(accepted, 1) / drawn
+    return min(MAX_BATCH, max(MIN_BATCH, int(1.1 * (wanted - accepted) / rate)))
+
+
+def answer(question: Question[RejectionSettings]) -> Outcome:
+    """Samples by rejection."""
+    wanted, steps = question.samples, question.settings.steps
+    kept = reject(
+        question.scenario,
+        wanted,
+        MAX_DRAWS_PER_SAMPLE * max(wanted, 500),
+        question.seed,
+        Sampling.REJECTION,
+        steps=steps,
+        progress=question.counted(wanted),
+    )
+    if not len(kept.x):
+        raise SamplingError(
+            f"none of {kept.drawn:,} samples meets the scenario",
+            remedy=["use ", Setting("method", "twisted")],
+        )
+    found = Outcome.even(
+        kept.x[:wanted],
+        particles=kept.drawn,
+        steps=steps,
+        evaluations=steps * kept.drawn,
+        met=kept.met / kept.drawn,
+        log_probability=math.log(kept.rate),
+        log_probability_error=math.sqrt((1 - kept.rate) / len(kept.x)),
+    )
+    if len(kept.x) < wanted:
+        found.warnings = [f"only {len(kept.x):,} of {wanted:,} samples were found"]
+    return found

@@ -1,11 +1,11 @@
-"""Samples of a model under a scenario, whichever method makes them, with what is known of them."""
+"""Samples of a model under a scenario, by whichever method, with diagnostics of the run."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,151 +14,160 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Formula, conjunction, instances_of
+from constraints import Formula, Layout, Program, conjunction, instances_of, parse
 from constraints.compile.dependents import implied_values
-from constraints.compile.names import of_instances
+from constraints.compile.names import of_instances, spelled_out
 from constraints.errors import FormulaError
 from constraints.physics.rules import from_network
 from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, whole_number
-from surrogate.guidance.methods import METHODS
+from surrogate.guidance.diagnostics import Diagnostics
+from surrogate.guidance.method import AUTO, Method, method_named, method_settings, names_of
+from surrogate.guidance.methods.twisted import particles_for
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
-from surrogate.guidance.rejection import Kept, reject
+from surrogate.guidance.prior import Prior
+from surrogate.guidance.rejection import Accepted, reject
 from surrogate.guidance.scenario import Scenario
-from surrogate.guidance.settings import COMMON, OWN, Settings
-from surrogate.guidance.twisted_batches import particles_for
+from surrogate.guidance.settings import Settings
 from surrogate.kinds import kind_of
-from surrogate.kinds.images.codec import ImageCodec
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
-from surrogate.model import Surrogate
-from surrogate.random import Sampling, stream
+from surrogate.random import Sampling
 
-__all__ = ["Diagnostics", "Settings", "sample"]
-SOFT = 10.0  # hardness where a method needs one
-PILOT = 2_000  # unconditional samples that tell how probable a scenario is
-PILOT_STEPS = 20  # enough to count by
-FEW = 20  # samples of the pilot without which it does not tell how many draws rejection needs
-MOST = 100_000  # draws that are worth it where particles failed
-UNSEEN = math.log(1e-9)  # of what is less probable a model knows little
-ENOUGH = 100  # samples of the pilot that others can be compared with
-LARGEST = 100_000_000  # numbers in the covariance of several instances
-COSTLY = 200  # images that a pilot has
-LED = ("moments", "guidance", "universal")  # methods that need no pilot
+Rule = Formula | str
+Where = Rule | Sequence[Rule] | Mapping[str, Rule]
+
+GUIDED_HARDNESS = 10.0  # of methods that follow gradients, by default
+PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance rate
+MIN_ACCEPTED = 20  # samples of the pilot below which its rate says too little for a choice
+MAX_FALLBACK_DRAWS = 100_000  # of rejection, where particles failed
+MIN_COMPARED = 100  # accepted samples of the pilot that others are compared with
+MAX_COVARIANCE_SIZE = 100_000_000  # numbers in the covariance of several instances
+EXTRAPOLATION = math.log(1e-9)  # log-probability below which a model knows little
 
 
-@dataclass
-class Diagnostics:
-    """How a run went. Probabilities are natural logarithms."""
+@dataclass(frozen=True)
+class Answer:
+    """Labelled samples, and how the run went; the dataset's attributes carry the same."""
 
-    method: str
-    why: str
-    log_probability: float | None  # None where a method does not tell
-    log_probability_error: float | None
-    batches: list[float]  # log-probabilities by independent batches
-    effective: float  # what the weighted particles are worth
-    least_effective: float  # share of particles that carried the weight, at worst
-    ancestors: int  # first particles that the samples come from
-    families: float  # what these are worth, if each counted by the samples it has
-    particles: int
-    steps: int  # noise levels
-    evaluations: int  # of the network, in samples
-    met_before: float  # share that satisfied the formula before any was chosen
-    acceptance: float | None  # of the pilot
-    copies: int  # samples that are copies of others
-    seconds: float
-    samples: int
-    rejection_seconds: float | None  # that rejection would take for as many samples
-    from_rejection: dict[str, list[float]]  # variable -> median D from the pilot's, and its floor
-    warnings: list[str]
+    dataset: xr.Dataset
+    diagnostics: Diagnostics
 
 
-@dataclass
-class _Pilot:
-    """Unconditional samples, and of them those that meet the scenario."""
+@dataclass(frozen=True)
+class Pilot:
+    """Plain samples that estimate how probable a scenario is."""
 
-    kept: Kept
-    seconds: float  # for a sample
+    accepted: Accepted
+    seconds: float  # wall time of a draw
 
 
 def sample(
-    model: Surrogate,
+    prior: Prior,
     samples: int,
-    where: Formula | Mapping[str, Formula],
+    where: Where,
+    *,
     seed: int = 0,
-    settings: Settings | None = None,
+    method: str = AUTO,
+    pilot_samples: int | None = None,
     say: Say = lambda text: None,
     progress: Progress = lambda share: None,
-) -> xr.Dataset:
-    """Labelled trajectories from p(x | where), with their diagnostics in `attrs`."""
+    **settings: Any,
+) -> Answer:
+    """Labelled samples from p(x | where).
+
+    `where` as in `rules_from`; `settings` are those of the method (`method_settings`).
+    `pilot_samples`: plain draws that estimate the acceptance rate, by default as many as suit the
+    kind of data.
+    """
     samples = whole_number(samples, "samples", least=1)
     seed = whole_number(seed, "seed")
-    chosen = settings or Settings()
-    if isinstance(model.codec, ImageCodec):
-        chosen = chosen.for_images()
-    rules = dict(where) if isinstance(where, Mapping) else {str(where): where}
-    goal, single = conjunction(*rules.values()), model.codec.layout()
-    layout = replace(single, instances=_instances(goal, model))
-    known = from_network(described(model.codec.to_dataset(torch.zeros(1, *model.shape))))
-    physics = known if chosen.consistency else {}
-    always = [*known.values(), *implied_values(model.codec.followers(), single, goal)]
-    given = [rule for each in always for rule in of_instances(each, layout)]
-    refuse_impossible(goal, layout, given=given, end=chosen.end)
-    hardness = (chosen.hardness or SOFT) if chosen.guided else chosen.hardness
-    scenario = Scenario(
-        model, goal, physics, end=chosen.end, hardness=hardness, jacobian_of=chosen.jacobian
-    )
+    requested = prior.kind.preferred_method if method == AUTO else method
+    own = method_settings(requested, **settings)
+    chosen: Method[Any] | None = None if requested == AUTO else method_named(requested)
+    single = prior.codec.layout()
+    rules = rules_from(where, single)
+    goal = conjunction(*rules.values())
+    physics, given = _laws(prior, goal, own.consistency)
+    layout = replace(single, instances=_instances(goal, prior))
+    # a proof is about single conjuncts, which it lowers by itself, so that it can name them
+    refuse_impossible(goal, layout, given=given, end=own.end)
+    soft = (own.hardness or GUIDED_HARDNESS) if chosen and chosen.guided else own.hardness
+    scenario = Scenario(prior, goal, physics, end=own.end, hardness=soft)
     began = time.monotonic()
-    # a pilot tells how probable the scenario is, where that decides the method
-    pilot = _pilot(scenario, seed) if chosen.method not in LED else None
-    method, why = _choice(chosen, samples, pilot)
-    if chosen.method == "auto":
-        say(f"method: {method} ({why})")
-    elif method == "rejection" and pilot is not None and not len(pilot.kept.x):
+    pilot = None
+    if chosen is None or chosen.needs_pilot:
+        pilot = _pilot(scenario, seed, pilot_samples or prior.kind.pilot_samples)
+    why = "as requested"
+    if chosen is None and pilot is not None:
+        chosen, why = _choice(settings, samples, pilot)
+        say(f"method: {chosen.name} ({why})")
+    elif chosen is not None and chosen.name == "rejection" and pilot and not len(pilot.accepted.x):
         say(
-            f"none of {pilot.kept.drawn:,} unconditional samples meets the scenario: this may take "
-            "long; "
-            "the method twisted would not wait for them"
+            f"none of {pilot.accepted.drawn:,} unconditional samples meets the scenario: this may "
+            "take long; the method twisted would not wait for them"
         )
-    question = Question(scenario, samples, seed, chosen, say, progress)
-    made = METHODS[method](question)
-    if chosen.method == "auto" and made.warnings and _affordable(pilot, samples):
-        method, why = "rejection", f"particles failed: {'; '.join(made.warnings)}"
-        say(f"method: rejection ({why})")
-        made = METHODS[method](question)
-    data = dataset_of(scenario, made.x)
-    compared = _from_rejection(scenario, data, pilot) if method == "twisted" else {}
-    every = {name: conjunction(*of_instances(rule, layout)) for name, rule in physics.items()}
-    data = label(data, rules | every, chosen.end, layout=layout)
-    data["log_weight"] = ("sample", made.log_weights.numpy(), {"long_name": "log of the weight"})
-    whence = {"long_name": "first particle that the sample comes from"}
-    data["origin"] = ("sample", made.origin.to(torch.int32).numpy(), whence)
+    assert chosen is not None
+    own = _settings_of(chosen, settings, scenario)
+    outcome = chosen.answer(Question(scenario, samples, seed, own, say, progress))
+    if requested == AUTO and outcome.warnings and _affordable(pilot, samples):
+        chosen, why = (
+            method_named("rejection"),
+            f"particles failed: {'; '.join(outcome.warnings)}",
+        )
+        say(f"method: {chosen.name} ({why})")
+        own = _settings_of(chosen, settings, scenario)
+        outcome = chosen.answer(Question(scenario, samples, seed, own, say, progress))
+    data = dataset_of(scenario, outcome.x)
+    distances = _from_rejection(scenario, data, pilot) if chosen.name == "twisted" else {}
+    data = _labelled(data, scenario, rules, physics, own.end)
+    data["log_weight"] = ("sample", outcome.log_weights.numpy(), {"long_name": "log of the weight"})
+    whence = {"long_name": "initial particle that the sample descends from"}
+    data["origin"] = ("sample", outcome.ancestors.to(torch.int32).numpy(), whence)
     seconds = time.monotonic() - began
-    found = _diagnostics(made, method, why, samples, pilot, seconds, compared)
-    return data.assign_attrs(
+    found = _diagnostics(outcome, chosen.name, why, samples, pilot, seconds, distances)
+    data = data.assign_attrs(
         surrogate_seed=seed,
-        surrogate_model=model.digest,
-        surrogate_settings=json.dumps({k: getattr(chosen, k) for k in (*COMMON, *OWN[method])}),
-        surrogate_diagnostics=json.dumps(asdict(found)),
-        **_attributes(found),
+        surrogate_model=prior.digest,
+        surrogate_settings=json.dumps({"method": requested, **asdict(own)}),
+        **found.attributes(),
     )
+    return Answer(data, found)
 
 
-def _instances(goal: Formula, model: Surrogate) -> int:
-    """How many the rule speaks of, if their covariance fits in memory."""
-    count = instances_of(goal)
-    most = max(1, math.isqrt(LARGEST // model.covariance.vectors.numel()))
-    if count > most:
-        raise FormulaError(
-            f"the rule speaks of {count:,} instances, and at most {most:,} of this model are "
-            f"sampled together; number them [1] to [{most}], without gaps"
+def rules_from(where: Where, layout: Layout) -> dict[str, Formula]:
+    """Rules by name, from a formula, a text, or a list or dict of either; those without a name go
+    by their text."""
+    if isinstance(where, Mapping):
+        named = {str(name): _formula(rule, layout) for name, rule in where.items()}
+    elif isinstance(where, (Formula, str)):
+        only = _formula(where, layout)
+        named = {str(only): only}
+    elif isinstance(where, Sequence):
+        named = {str(rule): rule for rule in (_formula(each, layout) for each in where)}
+    else:
+        raise ModelError(
+            f"where is a formula, a text, or a list or dict of either, not {type(where).__name__}",
+            value=where,
         )
-    return count
+    if not named:
+        raise ModelError(
+            "where holds no rule", value=where, remedy="leave it out for plain samples"
+        )
+    return named
+
+
+def _formula(rule: Rule, layout: Layout) -> Formula:
+    if isinstance(rule, Formula):
+        return rule
+    if isinstance(rule, str):
+        return spelled_out(parse(rule), layout)
+    raise ModelError(f"a rule is a formula or a text, not {type(rule).__name__}", value=rule)
 
 
 def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
     """Points (n, D) as a dataset; several instances have a dimension of their own."""
-    data = scenario.model.codec.to_dataset(scenario.shaped(x))  # as precise as its verdict was
+    data = scenario.prior.codec.to_dataset(scenario.shaped(x))  # as precise as its verdict was
     if scenario.instances == 1:
         return data
     count = scenario.instances
@@ -177,45 +186,101 @@ def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
     return single.assign(apart).assign_coords(own)
 
 
-def _pilot(scenario: Scenario, seed: int) -> _Pilot:
+# --- the scenario ---------------------------------------------------------------------------------
+
+
+def _laws(
+    prior: Prior, goal: Formula, consistency: bool
+) -> tuple[dict[str, Formula], list[Formula]]:
+    """The laws that samples shall obey, by name, and what is known of all data, for proofs."""
+    layout = prior.codec.layout()
+    known = from_network(described(prior.codec.to_dataset(torch.zeros(1, *prior.shape))))
+    always = [*known.values(), *implied_values(prior.codec.followers(), layout, goal)]
+    several = replace(layout, instances=_instances(goal, prior))
+    given = [rule for each in always for rule in of_instances(each, several)]
+    return (dict(known) if consistency else {}), given
+
+
+def _instances(goal: Formula, prior: Prior) -> int:
+    """How many samples the rule is about, if their covariance fits in memory."""
+    count = instances_of(goal)
+    limit = max(1, math.isqrt(MAX_COVARIANCE_SIZE // prior.covariance.vectors.numel()))
+    if count > limit:
+        raise FormulaError(
+            f"the rule speaks of {count:,} instances, and at most {limit:,} of this model are "
+            "sampled together",
+            value=count,
+            remedy=f"number them [1] to [{limit}], without gaps",
+        )
+    return count
+
+
+def _labelled(
+    data: xr.Dataset,
+    scenario: Scenario,
+    rules: Mapping[str, Formula],
+    physics: Mapping[str, Formula],
+    end: str | None,
+) -> xr.Dataset:
+    """Samples with verdicts and margins, by the programs that the scenario has compiled."""
+    several = {
+        name: conjunction(*of_instances(rule, scenario.layout)) for name, rule in physics.items()
+    }
+    programs: dict[str, Program] = {}
+    if len(rules) == 1:
+        programs = dict.fromkeys(rules, scenario.program)
+    if scenario.instances == 1:
+        programs |= scenario.rules
+    return label(data, {**rules, **several}, end, layout=scenario.layout, programs=programs)
+
+
+# --- the choice of a method -----------------------------------------------------------------------
+
+
+def _pilot(scenario: Scenario, seed: int, count: int) -> Pilot:
     began = time.monotonic()
-    count = COSTLY if isinstance(scenario.model.codec, ImageCodec) else PILOT
-    kept = reject(
-        scenario,
-        count,
-        count,
-        seed + 10**6,
-        stream(seed, Sampling.PILOT),
-        steps=PILOT_STEPS,
-    )
-    return _Pilot(kept, (time.monotonic() - began) / count)
+    accepted = reject(scenario, count, count, seed, Sampling.PILOT, steps=PILOT_STEPS)
+    return Pilot(accepted, (time.monotonic() - began) / count)
 
 
-def _choice(settings: Settings, samples: int, pilot: _Pilot | None) -> tuple[str, str]:
-    """The method, and why it is that one: each draw and each particle costs about the same."""
-    if settings.method != "auto" or pilot is None:
-        return settings.method, "as was asked for"
-    rate, kept = pilot.kept.rate, len(pilot.kept.x)
-    why = f"{rate:.2%} of {pilot.kept.drawn:,} unconditional samples meet the scenario"
-    if kept < FEW or settings.weighted:
-        return "twisted", why
-    draws, particles = math.ceil(samples / rate), settings.particles or particles_for(samples)
+def _choice(given: Mapping[str, Any], samples: int, pilot: Pilot) -> tuple[Method[Any], str]:
+    """Particles or rejection, and why: each draw and each particle costs about the same."""
+    particles_method, rejection = method_named("twisted"), method_named("rejection")
+    rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
+    why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
+    if accepted < MIN_ACCEPTED or given.get("weighted"):
+        return particles_method, why
+    draws = math.ceil(samples / rate)
+    particles = given.get("particles") or particles_for(samples)
     why += f": about {draws:,} draws, or {particles:,} particles"
-    return ("rejection" if draws <= particles else "twisted"), why
+    return (rejection if draws <= particles else particles_method), why
 
 
-def _affordable(pilot: _Pilot | None, samples: int) -> bool:
-    """Whether rejection is a way out."""
-    return pilot is not None and len(pilot.kept.x) >= FEW and samples / pilot.kept.rate <= MOST
+def _settings_of(method: Method[Any], given: Mapping[str, Any], scenario: Scenario) -> Settings:
+    """A method's settings for this scenario, from those of the given ones that it has."""
+    known = names_of(method)
+    own = method.settings(**{name: value for name, value in given.items() if name in known})
+    resolved: Settings = method.resolve(own, scenario)
+    return resolved
+
+
+def _affordable(pilot: Pilot | None, samples: int) -> bool:
+    """Whether rejection can take over."""
+    if pilot is None or len(pilot.accepted.x) < MIN_ACCEPTED:
+        return False
+    return samples / pilot.accepted.rate <= MAX_FALLBACK_DRAWS
+
+
+# --- diagnostics ----------------------------------------------------------------------------------
 
 
 def _from_rejection(
-    scenario: Scenario, data: xr.Dataset, pilot: _Pilot | None
+    scenario: Scenario, data: xr.Dataset, pilot: Pilot | None
 ) -> dict[str, list[float]]:
-    """How far samples are from those that the pilot kept, where there are enough of them."""
-    if pilot is None or len(pilot.kept.x) < ENOUGH:
+    """How far samples are from those that the pilot accepted, where there are enough of them."""
+    if pilot is None or len(pilot.accepted.x) < MIN_COMPARED:
         return {}
-    others = dataset_of(scenario, pilot.kept.x)
+    others = dataset_of(scenario, pilot.accepted.x)
     try:
         found = kind_of(data).compare(data, others, seed=0)
     except ModelError:  # nothing that could be compared
@@ -224,63 +289,48 @@ def _from_rejection(
 
 
 def _diagnostics(
-    made: Outcome,
+    outcome: Outcome,
     method: str,
     why: str,
     samples: int,
-    pilot: _Pilot | None,
+    pilot: Pilot | None,
     seconds: float,
-    compared: dict[str, list[float]],
+    distances: dict[str, list[float]],
 ) -> Diagnostics:
-    log_p = made.log_probability
-    rejection = None
-    if pilot is not None and log_p is not None:
-        rejection = pilot.seconds * samples / math.exp(max(log_p, -700.0))
+    log_p = outcome.log_probability
+    rejection, pilot_evaluations = None, 0
+    if pilot is not None:
+        pilot_evaluations = pilot.accepted.drawn * PILOT_STEPS
+        if log_p is not None:
+            rejection = pilot.seconds * samples / math.exp(max(log_p, -700.0))
     return Diagnostics(
         method=method,
         why=why,
         log_probability=log_p,
-        log_probability_error=made.log_probability_error,
-        batches=made.batches,
-        effective=made.effective,
-        least_effective=made.least_effective,
-        ancestors=made.ancestors,
-        families=made.families,
-        particles=made.drawn,
-        steps=made.steps,
-        evaluations=made.evaluations + (0 if pilot is None else pilot.kept.drawn * PILOT_STEPS),
-        met_before=made.met,
-        acceptance=None if pilot is None else pilot.kept.rate,
-        copies=made.copies,
+        log_probability_error=outcome.log_probability_error,
+        batches=outcome.batches,
+        ess=outcome.ess,
+        min_ess=outcome.min_ess,
+        ancestors=outcome.distinct_ancestors,
+        ancestor_ess=outcome.ancestor_ess,
+        particles=outcome.particles,
+        steps=outcome.steps,
+        evaluations=outcome.evaluations + pilot_evaluations,
+        met_before=outcome.met,
+        acceptance=None if pilot is None else pilot.accepted.rate,
+        copies=outcome.copies,
         seconds=seconds,
         samples=samples,
         rejection_seconds=rejection,
-        from_rejection=compared,
-        warnings=[*made.warnings, *_improbable(log_p)],
+        from_rejection=distances,
+        warnings=[*outcome.warnings, *_improbable(log_p)],
     )
 
 
 def _improbable(log_p: float | None) -> list[str]:
-    if log_p is None or log_p > UNSEEN:
+    if log_p is None or log_p > EXTRAPOLATION:
         return []
     return [
         "so improbable a scenario is far from all that the model has learned from: take the "
         "samples and the probability as extrapolations"
     ]
-
-
-def _attributes(found: Diagnostics) -> dict[str, Any]:
-    """What a reader of the file looks for by itself; the rest is in the diagnostics."""
-    names = (
-        "method",
-        "log_probability",
-        "log_probability_error",
-        "effective",
-        "least_effective",
-        "ancestors",
-        "families",
-        "evaluations",
-        "seconds",
-    )
-    told = {f"surrogate_{name}": getattr(found, name) for name in names}
-    return {name: value for name, value in told.items() if value is not None}

@@ -1,19 +1,20 @@
-"""A scenario: a formula in data units, asked of a model that lives in normalised coordinates.
+"""A scenario: a formula in data units, conditioning a prior that lives in normalised coordinates.
 
 Points are flat, x (B, D), and y = g(x) (B, L) are the signals they stand for, in the coordinates in
-which a formula is believed: those that the codec calls latent, and the formula is told in them
-(`constraints.gaussian.latent`). g is affine unless a variable of time is learned as its logarithm;
-then it is linearised about a point. Verdicts are given on finished values: counts rounded, words
-chosen. A formula about several instances has points of several samples, one after the other.
+which the posterior of a signal is Gaussian: those that the codec calls latent, into which the
+formula is translated (`constraints.gaussian.latent`). g is affine unless a variable of time is
+learned as its logarithm; then it is linearised about a point. Verdicts are given on finished
+values: counts rounded, words chosen. A formula about several instances has points of several
+samples, one after the other.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,6 @@ from torch import Tensor
 from constraints import (
     Classifier,
     Formula,
-    Layout,
     LogProbabilistic,
     Program,
     compiled,
@@ -34,84 +34,85 @@ from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
 from constraints.errors import ImpossibleError
 from constraints.gaussian.equations import Equations, bounds, split
-from constraints.gaussian.expectation import CovarianceOperator, DenseCovariance
 from constraints.gaussian.latent import to_latents
-from surrogate.model import Surrogate
+from surrogate.guidance.prior import Prior
 
-if TYPE_CHECKING:
-    from surrogate.guidance.posterior import Belief
-
-SMALL = 250_000  # numbers in G, up to which it is multiplied by as it is
-LARGE = 1_000_000  # numbers in equations, above which one level is kept at a time
-FARTHEST = 50.0  # deviations from the mean at which no value is looked for
+MAX_DENSE = 250_000  # numbers in G up to which it is a dense matrix
+SEARCH_LIMIT = 50.0  # deviations from the mean within which an equation is solved
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
+GENTLE = LogProbabilistic(k=1.0)  # for rules of the network, where they only guide
 
 
 class Scenario:
-    """`formula` is what is asked; `rules` are what every sample obeys besides, hard."""
+    """A formula that samples shall satisfy, and rules that every sample obeys besides, hard."""
 
     def __init__(
         self,
-        model: Surrogate,
+        prior: Prior,
         formula: Formula,
         rules: Mapping[str, Formula] | None = None,
         *,
         end: str | None = None,
         hardness: float | None = None,
-        jacobian_of: str = "gaussian",
+        max_dense: int = MAX_DENSE,
     ) -> None:
-        """`jacobian_of`: "gaussian" or "network", see `Belief.tilt`."""
-        self.jacobian_of = jacobian_of
+        """`hardness` None: the formula is hard; else a >= b counts as logsigmoid(hardness (a - b)).
+
+        `max_dense`: numbers in the Jacobian G of the signals up to which it is a dense matrix.
+        """
+        self.prior, self.max_dense = prior, max_dense
         self.instances = instances_of(formula)
-        self.settled = False  # whether classes of images are told, and no longer led to
-        self.model, self.single = model, self._watched(model.codec.layout())
+        self.single = prior.codec.layout()
         self.layout = replace(self.single, instances=self.instances)
-        self.covariance = model.covariance.repeated(self.instances)
+        self.covariance = prior.covariance.repeated(self.instances)
         self.formula = formula
         self.program = compiled(formula, self.layout, end)
         self.rules = {name: compiled(rule, self.single) for name, rule in (rules or {}).items()}
         self.hard = hardness is None
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
-        self.gentle = LogProbabilistic(k=1.0)  # for rules, where they only guide
-        self.size = self.instances * math.prod(model.shape)
-        believed = without_dependents(self.program, model.codec.followers(), soft=not self.hard)
-        believed = to_latents(believed, model.codec.warps(), soft=not self.hard)
-        if believed.lowered == FALSE and self.hard:
+        self.size = self.instances * math.prod(prior.shape)
+        latent = without_dependents(self.program, prior.codec.followers(), soft=not self.hard)
+        latent = to_latents(latent, prior.codec.warps(), soft=not self.hard)
+        if latent.lowered == FALSE and self.hard:
             raise ImpossibleError(
                 f"nothing that this model knows of satisfies {formula}: no value in the data that "
-                "it was made from does; ask for an interval"
+                "it was made from does",
+                value=str(formula),
+                remedy="state an interval",
             )
-        self.seen = believed.layout
+        self.seen = latent.layout
         nothing = torch.zeros(0, self.seen.size, dtype=torch.float64)
         self._equations = Equations(nothing, nothing[:, 0], nothing[:, 0])
-        self.rest: Program | None = believed
+        self.rest: Program | None = latent  # the formula without its equations
         if self.hard:
-            self._equations, self.rest = split(believed)
+            self._equations, self.rest = split(latent)
         if self.rest is not None and self.rest.lowered == TRUE:
             self.rest = None
-        self.affine = model.codec.affine
+        self.affine = prior.codec.affine
         self.low, self.high = self._limits()
         self.limited = self.low.isfinite() | self.high.isfinite()
-        self._beliefs: dict[float, Belief] = {}
         zero = torch.zeros(self.size, dtype=torch.float64)
         self._map: tuple[Tensor, Tensor] | None = self._jacobian(zero) if self.affine else None
 
-    def _watched(self, layout: Layout) -> Layout:
-        """The same layout, with classifiers that have no slope once the scenario is settled: an
-        image that is all but finished is easier to mistake for another class than to change.
-        """
-
-        def watched(own: Classifier) -> Classifier:
-            return replace(own, call=lambda x: own.call(x.detach() if self.settled else x))
-
-        asked = {name: watched(own) for name, own in layout.classifiers.items()}
-        return replace(layout, classifiers=asked) if asked else layout
+    @cached_property
+    def rest_without_class_gradients(self) -> Program | None:
+        """`rest` with classifiers whose gradient is 0: an image that is nearly finished is easier
+        to mistake for another class than to change."""
+        if self.rest is None or not self.rest.layout.classifiers:
+            return self.rest
+        constant = {
+            name: replace(own, call=_without_gradient(own))
+            for name, own in self.rest.layout.classifiers.items()
+        }
+        made = copy.copy(self.rest)
+        made.layout = replace(self.rest.layout, classifiers=constant)
+        return made
 
     # --- coordinates ------------------------------------------------------------------------------
 
     def shaped(self, x: Tensor) -> Tensor:
         """Flat points as the model has them: (B · instances, *shape)."""
-        return x.reshape(-1, *self.model.shape)
+        return x.reshape(-1, *self.prior.shape)
 
     def joined(self, x: Tensor) -> Tensor:
         """Samples as the model has them as flat points (B, D)."""
@@ -119,12 +120,12 @@ class Scenario:
 
     def within(self, x: Tensor) -> Tensor:
         """Flat points brought to where the data lie."""
-        return self.joined(self.model.codec.within(self.shaped(x)))
+        return self.joined(self.prior.codec.within(self.shaped(x)))
 
     def denoised(self, x: Tensor, sigma: Tensor) -> Tensor:
         """The clean points (B, D) that flat ones at a noise level are estimates of."""
-        points = self.shaped(x).to(self.model.device, torch.float32)
-        return self.joined(self.model.bounded(points, sigma.float()).double().cpu())
+        points = self.shaped(x).to(self.prior.device, torch.float32)
+        return self.joined(self.prior.bounded(points, sigma.float()).double().cpu())
 
     def grouped(self, signals: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Signals of single samples as those of points: (B, instances, ...) if there are some."""
@@ -134,13 +135,13 @@ class Scenario:
 
     def flat(self, x: Tensor) -> Tensor:
         """g(x): points (B, D) to signals (B, L)."""
-        if self._map is not None and self._map[0].numel() <= SMALL:
+        if self._map is not None and self._map[0].numel() <= self.max_dense:
             matrix, offset = self._map
             return x @ matrix.mT + offset
         return self._signals(x)
 
     def _signals(self, x: Tensor) -> Tensor:
-        found: Tensor = self.seen.flatten(self.grouped(self.model.codec.latent(self.shaped(x))))
+        found: Tensor = self.seen.flatten(self.grouped(self.prior.codec.latent(self.shaped(x))))
         return found
 
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,19 +156,6 @@ class Scenario:
             (matrix,) = torch.autograd.grad(signals.sum(), copies)
         return matrix, signals.detach() - matrix @ about
 
-    def belief(self, sigma: Tensor, estimates: Tensor) -> Belief:
-        """What is known of clean points at a level, about their estimates (B, D)."""
-        from surrogate.guidance.posterior import Belief  # which is about scenarios
-
-        if not self.affine:
-            return Belief(self, sigma, estimates.mean(0))
-        level = float(sigma)
-        if level not in self._beliefs:  # the same for all batches
-            if self._equations.rows.numel() > LARGE:
-                self._beliefs.clear()
-            self._beliefs[level] = Belief(self, sigma, estimates.mean(0))
-        return self._beliefs[level]
-
     def equations_about(self, about: Tensor) -> Equations:
         """The equations of the formula in normalised coordinates: rows (k, D)."""
         own = self._equations
@@ -179,6 +167,11 @@ class Scenario:
             rows[i, coordinate], low[i], high[i] = 1.0, *ends
         free = rows.abs().sum(1) > 1e-12  # a conserved total holds by itself
         return Equations(rows[free], low[free], high[free])
+
+    @cached_property
+    def equation_count(self) -> int:
+        """How many equations the formula has."""
+        return len(self.equations_about(torch.zeros(self.size, dtype=torch.float64)))
 
     @property
     def linear(self) -> bool:
@@ -220,7 +213,7 @@ class Scenario:
 
     def _solved(self, signal: int, coordinate: int, value: float) -> float:
         """Where a signal, increasing in one coordinate, has a value; by bisection."""
-        low, high = -FARTHEST, FARTHEST
+        low, high = -SEARCH_LIMIT, SEARCH_LIMIT
         point = torch.zeros(1, self.size, dtype=torch.float64)
         for _ in range(60):
             middle = point[0, coordinate] = (low + high) / 2
@@ -229,14 +222,6 @@ class Scenario:
             else:
                 high = float(middle)
         return (low + high) / 2
-
-    def spread(self, belief: Belief, about: Tensor) -> CovarianceOperator:
-        """The covariance of the signals, given the equations: (L, L)."""
-        matrix, _ = self.jacobian(about)
-        if matrix.numel() > SMALL:
-            return Signals(belief, matrix)
-        spread = belief.narrowed(matrix) @ matrix.mT
-        return DenseCovariance((spread + spread.mT) / 2)
 
     def _limits(self) -> tuple[Tensor, Tensor]:
         """The ranges that signals are known to have, (L,) each; counts with their half unit."""
@@ -253,11 +238,11 @@ class Scenario:
 
     def finished(self, x: Tensor) -> dict[str, Tensor]:
         """The signals of finished samples."""
-        return self.grouped(self.model.codec.signals_of(self.shaped(x)))
+        return self.grouped(self.prior.codec.signals_of(self.shaped(x)))
 
     def satisfied(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Whether finished samples meet the formula, and all of the rules: (B,) each."""
-        values = self.model.codec.signals_of(self.shaped(x))
+        values = self.prior.codec.signals_of(self.shaped(x))
         met = self.program.verdict(self.grouped(values))
         kept = torch.ones_like(met)
         for rule in self.rules.values():
@@ -271,25 +256,14 @@ class Scenario:
         if self.hard:
             kept = kept & met
         elif any(signal.categories for signal in self.layout.signals):
-            decoded = self.grouped(self.model.codec.decode(self.shaped(x)))
+            decoded = self.grouped(self.prior.codec.decode(self.shaped(x)))
             value = self.program(decoded, self.semantics)
         else:  # of the counts that are emitted, not of what is rounded to them
             value = self.program(self.finished(x), self.semantics).double()
         return torch.where(kept, value, -torch.inf)
 
 
-class Signals:
-    """The covariance G C' Gᵀ of many signals, never written out; each depends on few coordinates,
-    so G is sparse.
-    """
-
-    def __init__(self, belief: Belief, matrix: Tensor) -> None:
-        self.belief, self.known = belief, dict[Any, Any]()
-        self.matrix, self.turned = matrix.to_sparse(), matrix.mT.to_sparse()
-
-    def through(self, rows: Tensor) -> Tensor:
-        """rows (..., L) times it, like them."""
-        flat = rows.reshape(-1, rows.shape[-1]).double()
-        narrowed = self.belief.narrowed(torch.sparse.mm(self.turned, flat.mT).mT)
-        found: Tensor = torch.sparse.mm(self.matrix, narrowed.mT).mT
-        return found.reshape(rows.shape).to(rows)
+def _without_gradient(own: Classifier) -> Callable[[Tensor], Tensor]:
+    """The classifier's function, constant for autograd."""
+    call = own.call
+    return lambda x: call(x.detach())

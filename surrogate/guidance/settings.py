@@ -1,88 +1,61 @@
-"""How to sample a scenario, as a person chooses it; None is chosen for them."""
+"""Settings that every method has; a method's own settings extend them.
+
+Fields are made by `surrogate.settings.option`: they carry help, bounds and choices, and values are
+checked by these when settings are made. Nothing here imports torch.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from surrogate.errors import ModelError, whole_number
-from surrogate.guidance.gradient import WEIGHTS
-
-METHODS = ("auto", "twisted", "moments", "guidance", "universal", "rejection")
-JACOBIANS = ("auto", "gaussian", "network")
-COMMON = ("method", "hardness", "consistency", "end")  # settings of all methods
-OWN = {  # and of each
-    "twisted": ("particles", "steps", "weighted", "jacobian"),
-    "moments": ("particles", "steps", "jacobian", "strength", "recurrence"),
-    "rejection": ("steps",),
-    "guidance": ("steps", "schedule", "correctors", "strength", "langevin"),
-    "universal": ("steps", "forward", "backward", "recurrence", "strength", "langevin"),
-}
-OWN["auto"] = OWN["twisted"]
-WHOLE = (  # settings that count something, with the least and the most
-    ("particles", 8, 10**7),
-    ("steps", 3, 10_000),
-    ("correctors", 0, 1_000),
-    ("backward", 0, 10_000),
-    ("recurrence", 1, 1_000),
-    ("langevin", 0, 10**6),
-)
+from surrogate.settings import option, options_of
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`hardness`: of a >= b, which then counts as logsigmoid(hardness (a - b)); hard without it.
+    """Settings that every method has."""
 
-    OWN says which belong to which method; `strength` is λ, `langevin` the steps at the end, and
-    `jacobian` whose covariance a clean point has: the network's, a Gaussian's, or "auto".
-    """
-
-    method: str = "auto"
-    particles: int | None = None
-    steps: int | None = None
-    hardness: float | None = None
-    consistency: bool = True
-    weighted: bool = False
-    end: str | None = None
-    jacobian: str = "auto"
-    schedule: str = "snr"
-    correctors: int = 2
-    forward: bool = True
-    backward: int = 0
-    recurrence: int = 1
-    strength: float = 1.0
-    langevin: int | None = None
+    hardness: float | None = option(
+        None,
+        type=float,
+        above=0,
+        help="Take rules softly: a >= b counts as logsigmoid(HARDNESS (a - b)).",
+        shown="hard; 10 for methods that follow gradients",
+    )
+    consistency: bool = option(
+        True, help="Make every sample obey the laws of the simulated network."
+    )
+    end: str | None = option(
+        None,
+        choices=("clip", "weak", "strong"),
+        help="Where a rule reads past the last step: use the steps that exist (clip), count the "
+        "rest as met (weak) or as not met (strong).",
+        shown="refuse such a rule",
+    )
 
     def __post_init__(self) -> None:
-        _one_of(self.method, METHODS, "method")
-        _one_of(self.jacobian, JACOBIANS, "jacobian")
-        _one_of(self.schedule, WEIGHTS, "schedule")
-        for name, least, most in WHOLE:
-            value = getattr(self, name)
-            least = 1 if (name, self.method) == ("particles", "moments") else least
-            if value is not None:
-                whole_number(value, name, least, most)
-        for name, real in (("hardness", self.hardness), ("strength", self.strength)):
-            if real is not None and not 0 < real < math.inf:
-                raise ModelError(f"{name} must be a finite number > 0, not {real}")
-        if self.method == "universal" and not (self.forward or self.backward):
-            raise ModelError("universal guidance is forward, backward or both; this is neither")
-
-    @property
-    def guided(self) -> bool:
-        """Whether samples are led to the scenario by a soft formula: not all may meet it."""
-        return self.method in ("guidance", "universal")
-
-    def for_images(self) -> Settings:
-        """The same with what suits images, where it is left to be chosen."""
-        return replace(self, method="moments") if self.method == "auto" else self
+        for name, about in options_of(type(self)).items():
+            about.check(getattr(self, name))
 
 
-def owners(name: str) -> list[str]:
-    """The methods that a setting belongs to."""
-    return [method for method in METHODS if name in OWN[method]]
+def levels_option(default: int) -> Any:
+    """The setting `steps` of a method."""
+    return option(default, low=3, high=10_000, help="Noise levels.")
 
 
-def _one_of(value: str, legal: tuple[str, ...], name: str) -> None:
-    if value not in legal:
-        raise ModelError(f"unknown {name} {value!r} (have: {', '.join(legal)})")
+def strength_option() -> Any:
+    """The setting `strength` of a method."""
+    return option(1.0, above=0, help="Weight λ of the guidance gradient.")
+
+
+def recurrence_option() -> Any:
+    """The setting `recurrence` of a method."""
+    return option(
+        1, low=1, high=1_000, help="How often each step is taken, with new noise in between."
+    )
+
+
+def langevin_option(default: int) -> Any:
+    """The setting `langevin` of a method."""
+    return option(default, low=0, high=10**6, help="Langevin steps at the end.")

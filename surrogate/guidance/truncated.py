@@ -14,14 +14,14 @@ from torch import Generator, Tensor
 
 from constraints.gaussian.chains import log_interval
 
-TINY = 1e-300
+MIN_UNIFORM = 1e-300
 
 
 def standard(low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
     """Standard normal draws in [low, high], by inversion of `uniform`."""
     flip = low > 0
     a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
-    share = uniform.clamp(TINY, 1).log() + log_interval(a, b)
+    share = uniform.clamp(MIN_UNIFORM, 1).log() + log_interval(a, b)
     z = quantile(torch.logaddexp(torch.special.log_ndtr(a), share))
     z = torch.maximum(torch.minimum(z, b), a)
     return torch.where(flip, -z, z)
@@ -76,7 +76,3 @@ def shrunk(low: Tensor, high: Tensor, share: float = 1e-3) -> tuple[Tensor, Tens
     """A box a little smaller, so that rounding survives single precision."""
     room = share * (high - low)
     return low + room, high - room
-
-
-def log_mean(log_weights: Tensor) -> float:
-    return float(torch.logsumexp(log_weights, 0)) - math.log(len(log_weights))

@@ -1,9 +1,9 @@
-"""Independent batches of twisted particles, joined; and a ladder of tries for hard scenarios.
+"""The method `twisted`: independent batches of particles, and more particles for hard scenarios.
 
-One batch cannot tell how wrong its estimate of the probability is, for its particles share their
-ancestors: the spread over batches can. A run in which few particles carried the weight, few lines
-survived or batches disagree is made again with twice the particles and half as many steps more;
-what is still wrong after the last try is said.
+One batch cannot say how wrong its estimate of the probability is, for its particles share
+ancestors: the variance over batches can. A run with a small effective sample size, few distinct
+ancestors or batches that disagree is repeated with twice the particles and half as many levels
+more; problems that remain after the last attempt are reported.
 """
 
 from __future__ import annotations
@@ -13,95 +13,107 @@ import math
 import torch
 from torch import Tensor
 
+from constraints.errors import Setting
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.schedule import karras
 from surrogate.errors import SamplingError
-from surrogate.guidance import truncated
+from surrogate.guidance import smc
+from surrogate.guidance.methods.twisted import PARTICLES_PER_SAMPLE, TwistedSettings, particles_for
 from surrogate.guidance.outcome import Outcome, Question
-from surrogate.guidance.rejuvenation import SWEEPS, refresh
-from surrogate.guidance.smc import effective, systematic
+from surrogate.guidance.posterior import Posteriors
+from surrogate.guidance.rejuvenation import MOVES, rejuvenate
 from surrogate.guidance.twisted import Particles, twisted
-from surrogate.model import MOST
 from surrogate.random import Sampling, stream
+from surrogate.sampling.steps import SIGMA_MAX
 
-LEAST = 0.01  # the last noise level before the clean point
-SEEN = 10.0  # the noise level at which data of one deviation begin to show
+SIGMA_LAST = 0.01  # the last noise level before the clean point
+SIGMA_VISIBLE = 10.0  # the noise level at which data of unit variance begin to show
 BATCHES = 4
-TRIES = 3
-STEPS = 40
-EACH = 3  # particles for each sample
-FEWEST = 4_000  # particles, by default
-WORTH = 1 / 3  # of a sample's worth that each should have at least
+ATTEMPTS = 3
+MIN_ESS_PER_SAMPLE = 1 / 3  # of particles at the end
+MIN_ANCESTORS = 100  # distinct ones of all batches, or a 20th of the particles
+MAX_LOG_DISAGREEMENT = 1.0  # between batches' estimates of log P
 
 
-def by_particles(question: Question) -> Outcome:
+def answer(question: Question[TwistedSettings]) -> Outcome:
     """Samples by twisted particles."""
     settings, samples = question.settings, question.samples
     particles = settings.particles or particles_for(samples)
-    steps = settings.steps or STEPS
+    steps = settings.steps
+    posteriors = Posteriors(question.scenario)
     spent = 0
-    for attempt in range(TRIES):
-        batches = _run(question, particles, steps, attempt)
+    for attempt in range(ATTEMPTS):
+        batches = _run(question, particles, steps, attempt, posteriors)
         spent += sum(len(batch.x) for batch in batches) * steps
         problems = _problems(batches, samples)
-        if not problems or attempt == TRIES - 1:
+        if not problems or attempt == ATTEMPTS - 1:
             break
         particles, steps = 2 * particles, steps * 3 // 2
         question.say(f"{'; '.join(problems)}: again with {particles:,} particles, {steps} steps")
     log_weights = torch.cat([batch.log_weights for batch in batches])
     if not bool(log_weights.isfinite().any()):
         raise SamplingError(
-            "no particle meets the scenario, which is improbable or contradicts the model; "
-            "try more particles or steps, or ask for less"
+            "no particle meets the scenario, which is improbable or contradicts the model",
+            remedy=[
+                "try more ",
+                Setting("particles"),
+                " or ",
+                Setting("steps"),
+                ", or ask for less",
+            ],
         )
-    worth = effective(log_weights)
+    ess = float(smc.ess(log_weights))
     each = torch.tensor([batch.log_z for batch in batches], dtype=torch.float64)
-    log_z = truncated.log_mean(each)
+    log_z = float(smc.log_mean_exp(each))
     counts = [len(batch.x) for batch in batches]
     first = torch.tensor([0, *counts[:-1]]).cumsum(0)
-    origin = torch.cat([b.lineage + n for b, n in zip(batches, first, strict=True)])
-    x, log_weights, origin = _chosen(
-        question, torch.cat([batch.x for batch in batches]), log_weights, origin
+    ancestors = torch.cat([b.ancestors + n for b, n in zip(batches, first, strict=True)])
+    x, log_weights, ancestors = _select(
+        question, torch.cat([batch.x for batch in batches]), log_weights, ancestors
     )
     made = Outcome(
         x=x,
         log_weights=log_weights,
-        origin=origin,
-        drawn=sum(counts),
+        ancestors=ancestors,
+        particles=sum(counts),
         steps=steps,
-        evaluations=spent + (0 if settings.weighted else SWEEPS * len(x)),
+        evaluations=spent + (0 if settings.weighted else MOVES * len(x)),
         met=sum(batch.met for batch in batches) / len(batches),
-        effective=worth,
-        least_effective=min(batch.least / len(batch.x) for batch in batches),
+        ess=ess,
+        min_ess=min(batch.min_ess / len(batch.x) for batch in batches),
         log_probability=log_z,
         log_probability_error=float(torch.exp(each - log_z).std()) / math.sqrt(len(batches)),
         batches=each.tolist(),
         warnings=problems,
     )
-    if made.families < min(samples, 1000) / 10:
-        few = f"the samples come from few particles, as if from {made.families:.0f} of them"
+    if made.ancestor_ess < min(samples, 1000) / 10:
+        few = (
+            f"the samples descend from few particles: the effective number of ancestors is "
+            f"{made.ancestor_ess:.0f}"
+        )
         made.warnings = [*problems, few]
     return made
-
-
-def particles_for(samples: int) -> int:
-    """How many there are, if nobody says."""
-    return max(EACH * samples, FEWEST)
 
 
 def levels(covariance: Covariance, steps: int) -> Tensor:
     """Noise levels (steps + 1,), the last 0.
 
-    Where the noise drowns the data one step is as good as many, for its kernel is exact: from the
+    Where noise hides the data one step is as good as many, for its kernel is exact: from the
     greatest level it leads to where the widest direction of the data begins to show.
     """
     widest = float(covariance.values.max()) ** 0.5
-    seen = min(max(SEEN, 2 * widest), MOST / 2)
-    below = karras(steps - 1, LEAST, seen).double()
-    return torch.cat([below.new_tensor([MOST]), below])
+    visible = min(max(SIGMA_VISIBLE, 2 * widest), SIGMA_MAX / 2)
+    below = karras(steps - 1, SIGMA_LAST, visible).double()
+    return torch.cat([below.new_tensor([SIGMA_MAX]), below])
 
 
-def _run(question: Question, particles: int, steps: int, attempt: int) -> list[Particles]:
+def _run(
+    question: Question[TwistedSettings],
+    particles: int,
+    steps: int,
+    attempt: int,
+    posteriors: Posteriors,
+) -> list[Particles]:
     sigmas = levels(question.scenario.covariance, steps)
     tell = question.counted(BATCHES * steps)
     size = math.ceil(particles / BATCHES)
@@ -112,40 +124,43 @@ def _run(question: Question, particles: int, steps: int, attempt: int) -> list[P
             sigmas,
             stream(question.seed, Sampling.PARTICLES, attempt, j),
             tell,
+            jacobian=question.settings.jacobian,
+            posteriors=posteriors,
         )
         for j in range(BATCHES)
     ]
 
 
-def _chosen(
-    question: Question, x: Tensor, log_weights: Tensor, origin: Tensor
+def _select(
+    question: Question[TwistedSettings], x: Tensor, log_weights: Tensor, ancestors: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As many as were asked for: with weights, or of equal weight and told apart."""
+    """As many samples as were requested, weighted or resampled and moved: x (n, D), their
+    log-weights (n,) and ancestors (n,)."""
     generator = stream(question.seed, Sampling.SELECTION)
     if question.settings.weighted:
         alive = log_weights.isfinite().nonzero()[:, 0]
         rows = alive[torch.randperm(len(alive), generator=generator)[: question.samples]]
-        return x[rows], log_weights[rows] - log_weights[rows].max(), origin[rows]
-    rows = systematic(log_weights, question.samples, generator)
+        return x[rows], log_weights[rows] - log_weights[rows].max(), ancestors[rows]
+    rows = smc.systematic(log_weights, question.samples, generator)
     rows = rows[torch.randperm(len(rows), generator=generator)]
-    x = refresh(question.scenario, x[rows], generator)
-    return x, torch.zeros(len(x), dtype=torch.float64), origin[rows]
+    x = rejuvenate(question.scenario, x[rows], generator)
+    return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
 
 
 def _problems(batches: list[Particles], samples: int) -> list[str]:
     """What is wrong with a run, in words."""
     count = sum(len(batch.x) for batch in batches)
     found = []
-    ancestors = sum(batch.ancestors for batch in batches)
-    if ancestors < min(100, count // 20):
-        found.append(f"only {ancestors} lines of particles survived")
-    carrying = effective(torch.cat([batch.log_weights for batch in batches]))
-    if carrying < min(samples, count / EACH) * WORTH:
-        found.append(f"{count:,} particles are worth {carrying:.0f} samples")
+    ancestors = sum(batch.distinct_ancestors for batch in batches)
+    if ancestors < min(MIN_ANCESTORS, count // 20):
+        found.append(f"only {ancestors} distinct ancestors are left")
+    ess = float(smc.ess(torch.cat([batch.log_weights for batch in batches])))
+    if ess < min(samples, count / PARTICLES_PER_SAMPLE) * MIN_ESS_PER_SAMPLE:
+        found.append(f"the effective sample size of {count:,} particles is {ess:.0f}")
     each = torch.tensor([batch.log_z for batch in batches])
     if not bool(each.isfinite().all()):
         found.append("in some batches no particle met the scenario")
-    elif float(each.max() - each.min()) > 1.0:
+    elif float(each.max() - each.min()) > MAX_LOG_DISAGREEMENT:
         factor = math.exp(min(float(each.max() - each.min()), 700.0))
         told = f"{factor:.1f}" if factor < 1000 else f"{factor:.0e}"
         found.append(f"batches disagree on the probability by a factor of {told}")

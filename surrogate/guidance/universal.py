@@ -1,11 +1,11 @@
 """Universal guidance (Bansal et al., 2023, arXiv:2302.07121), each part of which can be left out.
 
 forward         the gradient of the constraint at the predicted clean point, through the network
-backward        the predicted clean point itself moved uphill, by some steps of ascent
+backward        gradient ascent of the predicted clean point itself
 self-recurrence every step is taken several times, noised again in between:
                 x + √(σ² - σ_s²) z is at σ what x is at σ_s
 
-Langevin steps at the end, where there is hardly any noise, are those of `gradient`.
+Langevin steps at the end are those of `gradient`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,23 @@ from torch import Generator, Tensor
 from surrogate.diffusion.denoise import Denoiser, expand
 from surrogate.diffusion.schedule import Schedule, SubVP, karras
 from surrogate.errors import whole_number
-from surrogate.guidance.gradient import Gradient, Value, settled, slope, soft_value, weighted
+from surrogate.guidance.gradient import (
+    Gradient,
+    Value,
+    final_langevin,
+    gradient,
+    signal_and_weight,
+    soft_value,
+)
+from surrogate.guidance.methods.universal import UniversalSettings
+from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
-from surrogate.model import LEAST, MOST
+from surrogate.random import Sampling, stream
 from surrogate.sampling.langevin import langevin_step
-from surrogate.sampling.steps import Progress, walk, white
+from surrogate.sampling.reverse_step import ReverseStep
+from surrogate.sampling.steps import SIGMA_MAX, SIGMA_MIN, Progress, walk, white
 
-RATE = 0.05  # of the first step of ascent, in normalised units
+ASCENT_RATE = 0.05  # of the first step of ascent, in normalised units
 
 
 @dataclass(frozen=True)
@@ -43,12 +53,12 @@ class Universal(Denoiser):
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
         clean = self._forward(x, sigma) if self.forward else self.denoiser(x, sigma)
-        return uphill(self.value, clean, self.backward)
+        return ascend(self.value, clean, self.backward)
 
     def _forward(self, x: Tensor, sigma: Tensor) -> Tensor:
         """D + σ² g ∇c(D(x)), from one pass through the network and back."""
         level = expand(sigma, x)
-        _, g = weighted("snr", level, self.schedule)
+        _, g = signal_and_weight("snr", level, self.schedule)
         seen: list[Tensor] = []
 
         def value(at: Tensor) -> Tensor:
@@ -56,17 +66,17 @@ class Universal(Denoiser):
             seen.append(clean.detach())
             return self.value(clean)
 
-        found = slope(value, x)
+        found = gradient(value, x)
         return seen[0] + self.strength * g * level**2 * found
 
 
-def uphill(value: Value, x: Tensor, steps: int, rate: float = RATE) -> Tensor:
+def ascend(value: Value, x: Tensor, steps: int, rate: float = ASCENT_RATE) -> Tensor:
     """Points like x after steps of ascent that grow shorter.
 
-    The slope is clipped: it is steep wherever an equality is not met, and flat where rules are.
+    The gradient is clipped: it is steep wherever an equality is violated, and flat where rules are.
     """
     for i in range(steps):
-        x = x + rate * (1 - i / steps) * slope(value, x).clamp(-1, 1)
+        x = x + rate * (1 - i / steps) * gradient(value, x).clamp(-1, 1)
     return x
 
 
@@ -86,19 +96,19 @@ def universal(
     progress: Progress | None = None,
 ) -> Tensor:
     """Samples (count, D): ancestral steps down the noise, each taken `recurrence` times after
-    `correctors` Langevin steps; `progress` is told of `steps` + `final`."""
+    `correctors` Langevin steps; `progress` counts `steps` + `final`."""
     recurrence = whole_number(recurrence, "recurrence", least=1)
-    model = scenario.model
-    denoiser = Universal(model.denoiser, soft_value(scenario), forward, backward, strength)
-    noise = torch.randn((scenario.instances * count, *model.shape), generator=generator)
-    x = MOST * noise.to(model.device)
-    levels = karras(steps, LEAST, MOST).to(model.device, torch.float32)
+    prior = scenario.prior
+    denoiser = Universal(prior.denoiser, soft_value(scenario), forward, backward, strength)
+    noise = torch.randn((scenario.instances * count, *prior.shape), generator=generator)
+    x = SIGMA_MAX * noise.to(prior.device)
+    levels = karras(steps, SIGMA_MIN, SIGMA_MAX).to(prior.device, torch.float32)
     for sigma, below in walk(levels, progress):
         for _ in range(correctors):
             x = langevin_step(x, denoiser.score(x, sigma), generator)
         x = stepped(denoiser, x, sigma, below, recurrence, generator)
-    at_end = Gradient(model.denoiser, denoiser.value, strength=strength)
-    return scenario.joined(settled(at_end, x, final, generator, progress=progress))
+    at_end = Gradient(prior.denoiser, denoiser.value, strength=strength)
+    return scenario.joined(final_langevin(at_end, x, final, generator, progress=progress))
 
 
 def stepped(
@@ -111,14 +121,34 @@ def stepped(
 ) -> Tensor:
     """x (B, *shape) at the noise `below`, from σ: an ancestral step, taken `recurrence` times.
 
-    The clean point counts as N(D, σ²/(1 + σ²) I), which is exact for white data; as certain, steps
-    would lose variance, and the more so the more often they are taken.
+    The clean point counts as N(D, σ²/(1 + σ²) I), which is exact for white data; were it taken as
+    certain, steps would lose variance, and the more so the more often they are taken.
     """
-    r = (below / sigma) ** 2
-    spread = torch.sqrt(below**2 * (1 - r) + (1 - r) ** 2 * sigma**2 / (1 + sigma**2))
+    step = ReverseStep.between(sigma, below)
+    deviation = torch.sqrt(step.variances(sigma**2, over=1 + sigma**2))
     for again in range(recurrence):
         if again:
             x = x + torch.sqrt(sigma**2 - below**2) * white(x, generator)
         clean = denoiser(x, sigma)
-        x = clean + r * (x - clean) + spread * white(x, generator)
+        x = step.mean(x, clean) + deviation * white(x, generator)
     return x
+
+
+def answer(question: Question[UniversalSettings]) -> Outcome:
+    """Samples by universal guidance."""
+    own = question.settings
+    x = universal(
+        question.scenario,
+        question.samples,
+        stream(question.seed, Sampling.GUIDANCE),
+        forward=own.forward,
+        backward=own.backward,
+        recurrence=own.recurrence,
+        strength=own.strength,
+        steps=own.steps,
+        final=own.langevin,
+        progress=question.counted(own.steps + own.langevin),
+    )
+    passes = 2 if own.forward else 1  # forward guidance goes back through the network
+    cost = passes * own.steps * own.recurrence + own.langevin
+    return Outcome.gradient_guided(question, x, own.steps, cost)

@@ -153,6 +153,7 @@ class Kind(ABC):
     default_samples: ClassVar[int] = 10_000  # that `surrogate sample` draws
     preferred_method: ClassVar[str] = "auto"  # of guidance, where the user chooses none
     pilot_samples: ClassVar[int] = 2_000  # unconditional ones that estimate a probability
+    network_jacobian: ClassVar[bool] = False  # whether guidance needs the network's own Jacobian
     bridges: ClassVar[bool] = False  # whether `bridge("S0=95,S25=30")` can be asked of samples
     formula_names: ClassVar[tuple[str, ...]] = ()  # keywords of `Codec.knowing`
 

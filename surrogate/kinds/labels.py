@@ -85,24 +85,29 @@ def label(
     chunk: int | None = None,
     *,
     layout: Layout | None = None,
+    programs: Mapping[str, Program] | None = None,
     progress: Progress | None = None,
 ) -> D:
     """A copy with `satisfied` and `robustness` for all rules together and for each of them.
 
     `layout`: of the signals, where it is not to be read off the data: the tolerance of equal real
-    numbers is a share of the span that it tells.
+    numbers is a share of the span that it tells. `programs`: rules that are compiled already.
 
     In a dataset the rules have a dimension of their own, `rule`; in a table, if there are
     several, each has a column "satisfied: <rule>".
     """
     rules = named(formulas)
     layout = layout or layout_of(data)
-    programs = [compiled(formula, layout, end) for formula in rules.values()]
+    ready = programs or {}
+    compiled_rules = [
+        ready[name] if name in ready else compiled(formula, layout, end)
+        for name, formula in rules.items()
+    ]
     shape = (samples_of(data), len(rules))
     verdicts, margins = np.empty(shape, bool), np.empty(shape, np.float32)
     with torch.no_grad():
-        for rows, tensors in _batches(data, programs, chunk, progress):
-            for r, program in enumerate(programs):
+        for rows, tensors in _batches(data, compiled_rules, chunk, progress):
+            for r, program in enumerate(compiled_rules):
                 verdicts[rows, r] = program.verdict(tensors).numpy()
                 margins[rows, r] = program.robustness(tensors).numpy()
     made = kind_of(data).labelled(data, list(rules), verdicts, margins)

@@ -25,6 +25,8 @@ from surrogate.reports.asked import Asked
 from surrogate.reports.trust import verdict
 
 Tile = tuple[str, str, str]  # label, figure, and what stands below it
+# diagnostics by the names that files of the first release have
+FORMER_NAMES = {"ess": "effective", "min_ess": "least_effective", "ancestor_ess": "families"}
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Facts:
     def effective(self) -> float | None:
         """The effective sample size."""
         if self.weight is None:
-            return self.number("effective")
+            return self.number("ess")
         return effective_sample_size(self.weight)
 
     @property
@@ -132,8 +134,10 @@ class Facts:
         return "surrogate_model" in self.attrs
 
     def number(self, name: str) -> float | None:
-        """A diagnostic that is a number."""
-        return number(self.attrs.get(f"surrogate_{name}", self.diagnostics.get(name)))
+        """A diagnostic that is a number; files may have it under its former name."""
+        names = (name, FORMER_NAMES[name]) if name in FORMER_NAMES else (name,)
+        known = (self.attrs.get(f"surrogate_{n}", self.diagnostics.get(n)) for n in names)
+        return next((value for value in map(number, known) if value is not None), None)
 
     def text(self, name: str) -> str | None:
         value = self.attrs.get(f"surrogate_{name}", self.diagnostics.get(name))

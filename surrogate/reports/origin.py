@@ -18,11 +18,11 @@ COST: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("rejection_seconds", "trial and error (rejection) would have taken", duration),
     ("evaluations", "evaluations of the neural network", number),
     ("particles", "particles", number),
-    ("effective", "effective sample size", lambda x: f"{x:,.0f}"),
-    ("least_effective", "share of particles that carried the weight, at worst", percent),
+    ("ess", "effective sample size", lambda x: f"{x:,.0f}"),
+    ("min_ess", "smallest effective sample size on the way, of the particles", percent),
     ("steps", "noise levels on the way", number),
     ("ancestors", "starting points the samples descend from", number),
-    ("families", "as if from so many with equal shares", lambda x: f"{x:,.0f}"),
+    ("ancestor_ess", "effective number of these starting points", lambda x: f"{x:,.0f}"),
     ("copies", "samples that are copies of others", number),
     ("met_before", "particles that met the scenario before any was chosen", percent),
     ("acceptance", "unconditional samples that meet the scenario", percent),
@@ -35,7 +35,7 @@ def cost(facts: Facts) -> list[Html]:
         for name, label in (("method", "method"), ("why", "chosen because"))
     ]
     for name, label, shown in COST:
-        value = facts.effective if name == "effective" else facts.number(name)
+        value = facts.effective if name == "ess" else facts.number(name)
         rows.append((label, None if value is None else shown(max(value, 0.0))))
     known = [(label, shortened(text)) for label, text in rows if text]
     return section("What it took", table(known, class_="facts")) if known else []

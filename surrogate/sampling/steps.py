@@ -10,7 +10,8 @@ from torch import Generator, Tensor
 
 from surrogate.errors import ModelError
 
-Progress = Callable[[int], None]  # told of each step that is done
+Progress = Callable[[int], None]  # receives the number of steps just done
+SIGMA_MIN, SIGMA_MAX = 0.005, 80.0  # noise levels that samplers go through, in normalised units
 
 
 def walk(sigmas: Tensor, progress: Progress | None = None) -> Iterator[tuple[Tensor, Tensor]]:

@@ -33,8 +33,10 @@ def test_keywords_make_settings() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"sides": 1}, "sides must be 2 to 20, not 1"),
-        ({"sides": True}, "sides must be 2 to 20"),
+        ({"sides": 1}, "sides must be a whole number from 2 to 20, not 1"),
+        ({"sides": True}, "sides must be a whole number from 2 to 20"),
+        ({"sides": 2.5}, "sides must be a whole number"),
+        ({"loaded": 1}, "loaded must be True or False"),
         ({"colour": "green"}, "(have: red, blue)"),
         ({"side": 3}, "did you mean 'sides'?"),
         ({"private": 3}, "the die has no setting 'private'"),

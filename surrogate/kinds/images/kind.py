@@ -94,6 +94,7 @@ class Images(Kind):
 
     default_samples = 64
     preferred_method = "moments"
+    network_jacobian = True
     pilot_samples = 200
     formula_names = ("pictures", "regions", "classifiers", "functions")
 

@@ -17,8 +17,8 @@ from surrogate.diffusion.denoise import Denoiser
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import VE, Schedule, SubVP
 from surrogate.errors import ModelError
-from surrogate.guidance.gradient import LAST, Gradient, guided, slope, soft_value
-from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.gradient import SIGMA_END, Gradient, gradient, guided, soft_value
+from surrogate.guidance.scenario import GENTLE, Scenario
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 from tests.surrogate.guidance.bed import Exact
@@ -87,7 +87,7 @@ def test_without_noise_the_score_is_that_of_the_conditional_law() -> None:
 
 def test_slopes_are_numbers() -> None:
     x = torch.tensor([[1.0], [0.0]])
-    found = slope(lambda at: at.sqrt().sum(1), x)
+    found = gradient(lambda at: at.sqrt().sum(1), x)
     assert found.tolist() == [[0.5], [0.0]]
     assert not found.requires_grad
     assert not x.requires_grad
@@ -100,11 +100,11 @@ def test_the_value_is_that_of_the_formula_and_its_rules() -> None:
     flat = scenario.flat(x.flatten(1).double())
     wanted = scenario.program(flat, scenario.semantics)
     for rule in scenario.rules.values():
-        wanted = wanted + rule(flat, scenario.gentle)
+        wanted = wanted + rule(flat, GENTLE)
     found = soft_value(scenario)(x)
     assert found.dtype == x.dtype
     torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
-    alone = Scenario(scenario.model, scenario.formula, hardness=4.0)
+    alone = Scenario(scenario.prior, scenario.formula, hardness=4.0)
     wanted = alone.program(flat, alone.semantics)
     torch.testing.assert_close(soft_value(alone)(x).double(), wanted, rtol=1e-5, atol=1e-5)
 
@@ -139,7 +139,7 @@ def test_the_cost_is_as_the_paper_has_it() -> None:
     guided(scenario, 3, stream(5), steps=7, correctors=2, final=11, progress=told.append)
     assert counting.calls == 7 * 3 + 11
     assert sum(told) == 7 + 11
-    assert math.isclose(LAST, 0.01)
+    assert math.isclose(SIGMA_END, 0.01)
 
 
 def test_the_same_seed_gives_the_same_samples() -> None:

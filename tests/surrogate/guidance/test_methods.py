@@ -10,9 +10,9 @@ import torch
 import xarray as xr
 
 from constraints import parse
-from surrogate.guidance.methods import METHODS
+from surrogate.guidance.method import method_named, methods
 from surrogate.guidance.outcome import Question
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from tests.surrogate.guidance.bed import Bed
 
@@ -24,7 +24,7 @@ FEW = {
     "universal": {"steps": 40, "backward": 1, "recurrence": 2},
     "rejection": {"steps": 20},
 }
-NAMES = sorted(METHODS)
+NAMES = [method.name for method in methods()]
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def answers(bed: Bed) -> dict[str, xr.Dataset]:
 
 
 def ask(bed: Bed, name: str, **more: object) -> xr.Dataset:
-    settings = Settings(method=name, **(FEW[name] | more))  # type: ignore[arg-type]
-    return sample(bed.model, 300, parse(GOAL), 4, settings)
+    settings = FEW[name] | more
+    return sample(bed.model, 300, parse(GOAL), seed=4, method=name, **settings).dataset
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,7 +53,7 @@ def test_an_answer_is_labelled(answers: dict[str, xr.Dataset], name: str) -> Non
     assert json.loads(data.attrs["surrogate_settings"])["method"] == name
     told = json.loads(data.attrs["surrogate_diagnostics"])
     assert told["samples"] == 300
-    assert 0 < data.attrs["surrogate_effective"] <= told["particles"]
+    assert 0 < data.attrs["surrogate_ess"] <= told["particles"]
     assert data.attrs["surrogate_evaluations"] > 0
     met = bed_verdict(data)
     assert (data.satisfied.values == met).all()
@@ -92,15 +92,16 @@ def test_methods_that_weigh_agree_on_the_probability(answers: dict[str, xr.Datas
 @pytest.mark.parametrize("name", NAMES)
 def test_progress_ends_at_one(bed: Bed, name: str) -> None:
     shares: list[float] = []
-    settings = Settings(method=name, **FEW[name])  # type: ignore[arg-type]
-    scenario = Scenario(bed.model, parse(GOAL), hardness=10.0 if settings.guided else None)
-    made = METHODS[name](Question(scenario, 50, 1, settings, progress=shares.append))
+    method = method_named(name)
+    scenario = Scenario(bed.model, parse(GOAL), hardness=10.0 if method.guided else None)
+    settings = method.resolve(method.settings(**FEW[name]), scenario)
+    made = method.answer(Question(scenario, 50, 1, settings, progress=shares.append))
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
     assert made.x.shape == (50, 16)
-    assert made.log_weights.shape == made.origin.shape == (50,)
+    assert made.log_weights.shape == made.ancestors.shape == (50,)
     assert made.copies == 0
-    assert 1 <= made.ancestors <= made.drawn
+    assert 1 <= made.distinct_ancestors <= made.particles
 
 
 def test_weights_stand_for_copies(bed: Bed) -> None:
@@ -123,7 +124,8 @@ def test_samples_are_compared_with_the_pilot(answers: dict[str, xr.Dataset]) -> 
 
 def test_equal_real_numbers_have_the_tolerance_of_the_model(bed: Bed) -> None:
     """Which is a share of the span of what it learned from, not of what is drawn."""
-    settings = Settings(method="twisted", particles=800, steps=20)
-    data = sample(bed.model, 200, parse("a(5) = 0.5 and b(2) = 0"), 1, settings)
+    goal = parse("a(5) = 0.5 and b(2) = 0")
+    settings = {"method": "twisted", "particles": 800, "steps": 20}
+    data = sample(bed.model, 200, goal, seed=1, **settings).dataset
     assert bool(data.satisfied.all())
     assert 0 < abs(data.a.values[:, 5] - 0.5).max() < 0.1

@@ -16,11 +16,12 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import karras
 from surrogate.exact import Exact
-from surrogate.guidance.moments import Moments, conjugate_gradients, walked
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.moments import Moments, conjugate_gradients, walk_down
+from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.kinds.images.codec import ImageCodec
-from surrogate.model import MOST, Surrogate
+from surrogate.model import Surrogate
+from surrogate.sampling.steps import SIGMA_MAX
 from tests.surrogate.analytic import SIGMAS, assert_moments, generator
 
 SIDE = 4
@@ -78,15 +79,15 @@ def test_the_estimate_given_equations_is_the_exact_one(model: Surrogate, jacobia
     missing = own.wanted.double() - mean @ rows.mT
     exact = mean + torch.linalg.solve(joint, missing.mT).mT @ rows @ c_sigma
     led = own(x, sigma)
-    torch.testing.assert_close(led.estimate.double(), mean, atol=1e-3, rtol=1e-3)
-    torch.testing.assert_close(led.tilted.double(), exact, atol=5e-3, rtol=5e-3)
+    torch.testing.assert_close(led.denoised.double(), mean, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(led.guided.double(), exact, atol=5e-3, rtol=5e-3)
 
 
 @pytest.mark.parametrize("jacobian", ["network", "gaussian"])
 def test_samples_under_equations_have_the_conditional_law(model: Surrogate, jacobian: str) -> None:
     own = moments(model, "mean(upper) = 0.55 and image(3, 3) = 0.45", jacobian)
-    sigmas = karras(150, 0.02, MOST)
-    found = walked(own, 1_500, sigmas, generator(4)).x.double()
+    sigmas = karras(150, 0.02, SIGMA_MAX)
+    found = walk_down(own, 1_500, sigmas, generator(4)).x.double()
     rows, covariance = own.rows.double(), spread()
     joint = rows @ covariance @ rows.mT
     gain = torch.linalg.solve(joint, rows @ covariance).mT
@@ -105,7 +106,7 @@ def test_particles_tell_the_probability_of_an_inequality(model: Surrogate) -> No
     deviation = SCALE * math.sqrt(float(weights @ spread() @ weights))
     where = f"mean(upper) >= mean(lower) + {1.5 * deviation}"
     exact = float(torch.special.log_ndtr(torch.tensor(-1.5, dtype=torch.float64)))
-    data = sample(model, 400, parse(where), 5, Settings(method="moments", particles=2400, steps=60))
+    data = sample(model, 400, where, seed=5, method="moments", particles=2400, steps=60).dataset
     assert bool(data.satisfied.all())
     error = data.attrs["surrogate_log_probability_error"]
     assert 0 < error < 0.15
@@ -119,7 +120,7 @@ def test_particles_tell_the_probability_of_an_inequality(model: Surrogate) -> No
 def test_strength_pulls_further(model: Surrogate) -> None:
     sigma, x = torch.tensor(1.0), torch.zeros(1, SIZE)
     pulled = [
-        float((own.tilted - own.estimate).norm())
+        float((own.guided - own.denoised).norm())
         for strength in (0.5, 2.0)
         for own in [moments(model, "mean(image) >= 0.6", "network", strength=strength)(x, sigma)]
     ]
@@ -128,7 +129,7 @@ def test_strength_pulls_further(model: Surrogate) -> None:
 
 def test_a_repeated_step_keeps_the_law(model: Surrogate) -> None:
     own = moments(model, "image(0, 0) = 0.5", "network")
-    found = walked(own, 800, karras(60, 0.02, MOST), generator(6), recurrence=2).x.double()
+    found = walk_down(own, 800, karras(60, 0.02, SIGMA_MAX), generator(6), recurrence=2).x.double()
     covariance = spread()
     narrowed = covariance - torch.outer(covariance[0], covariance[0])
     assert_moments(found[:, 1:], torch.zeros(SIZE - 1).double(), narrowed[1:, 1:], slack=0.2)
@@ -136,7 +137,7 @@ def test_a_repeated_step_keeps_the_law(model: Surrogate) -> None:
 
 def test_the_same_seed_makes_the_same_images(model: Surrogate) -> None:
     made = [
-        sample(model, 3, parse("mean(image) >= 0.52"), seed, Settings(steps=10)).image.values
+        sample(model, 3, "mean(image) >= 0.52", seed=seed, steps=10).dataset.image.values
         for seed in (1, 1, 2)
     ]
     assert (made[0] == made[1]).all()

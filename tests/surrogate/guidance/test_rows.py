@@ -24,9 +24,8 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
 from surrogate.evaluation.distances import histogram_distance
 from surrogate.exact import Exact
-from surrogate.guidance import sampler
-from surrogate.guidance.rejuvenation import refresh
-from surrogate.guidance.sampler import Settings, dataset_of, sample
+from surrogate.guidance.rejuvenation import rejuvenate
+from surrogate.guidance.sampler import dataset_of, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
@@ -38,11 +37,7 @@ from surrogate.model import Surrogate
 from surrogate.random import stream
 
 DRAWS = 120_000
-
-
-@pytest.fixture(autouse=True)
-def few_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler, "PILOT", 200)
+PILOT = 200  # enough here, and quick
 
 
 def exact(codec: TableCodec, weights: Tensor, means: Tensor, covariances: Tensor) -> Surrogate:
@@ -91,7 +86,7 @@ def numbers() -> tuple[Surrogate, Tensor]:
 
 
 def batches(scenario: Scenario, count: int = 800, steps: int = 30) -> list[Particles]:
-    sigmas = levels(scenario.model.covariance, steps)
+    sigmas = levels(scenario.prior.covariance, steps)
     return [twisted(scenario, count, sigmas, stream(3, j)) for j in range(2)]
 
 
@@ -102,7 +97,7 @@ def log_probability(found: list[Particles]) -> float:
 def drawn(scenario: Scenario, found: list[Particles], count: int) -> Tensor:
     x = torch.cat([each.x for each in found])
     rows = systematic(torch.cat([each.log_weights for each in found]), count, stream(1))
-    return refresh(scenario, x[rows], stream(2))
+    return rejuvenate(scenario, x[rows], stream(2))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +126,7 @@ def test_the_conditional_law_and_its_probability(text: str) -> None:
     log_p = math.log(len(truth) / len(points))
     found = batches(scenario)
     assert abs(log_probability(found) - log_p) < 0.1 + 3 / math.sqrt(len(truth))
-    assert min(each.effective for each in found) > 200
+    assert min(each.ess for each in found) > 200
     count = min(800, len(truth) // 10)
     made = drawn(scenario, found, count)
     assert len(torch.unique(made, dim=0)) > 0.9 * count
@@ -243,7 +238,7 @@ def test_words_have_their_shares_given_the_scenario() -> None:
     scenario = Scenario(people(), parse("income >= 25"))
     found = batches(scenario, 2000)
     made = to_frame(dataset_of(scenario, drawn(scenario, found, 1500)))
-    worth = min(1500.0, sum(each.effective for each in found))
+    worth = min(1500.0, sum(each.ess for each in found))
     for word in SHARES:
         share = joint(word, "above") / joint("abc", "above")
         error = math.sqrt(share * (1 - share) / worth)
@@ -274,8 +269,8 @@ def steps() -> Surrogate:
 
 
 def answer(text: str, method: str = "twisted") -> xr.Dataset:
-    settings = Settings(method=method, **FEW[method])  # type: ignore[arg-type]
-    return sample(steps(), 40, parse(text), 1, settings)
+    own = FEW[method]
+    return sample(steps(), 40, text, seed=1, method=method, pilot_samples=PILOT, **own).dataset
 
 
 @pytest.mark.parametrize("text", ["x <= 1000", "y >= -100", "country in {peru, france}"])
@@ -335,8 +330,8 @@ PAIR = "race[1] = a and group[2] = west and income[1] <= income[2]"
 
 
 def ask(name: str, text: str, seed: int = 4) -> xr.Dataset:
-    settings = Settings(method=name, **FEW[name])  # type: ignore[arg-type]
-    return sample(people(), 60, parse(text), seed, settings)
+    own = FEW[name]
+    return sample(people(), 60, text, seed=seed, method=name, pilot_samples=PILOT, **own).dataset
 
 
 @pytest.mark.parametrize("name", FEW)

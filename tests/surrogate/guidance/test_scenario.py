@@ -11,8 +11,8 @@ from constraints import parse
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.exact import Exact
-from surrogate.guidance import scenario as scenarios
-from surrogate.guidance.sampler import Settings, sample
+from surrogate.guidance.posterior import Posteriors
+from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
@@ -54,8 +54,8 @@ def test_an_equation_for_a_logarithm_is_exact(logs: Exact) -> None:
 
 def test_a_bridge_of_counts_with_a_long_tail(logs: Exact) -> None:
     """log P against the Gaussian that the logarithms are; every sample meets it."""
-    settings = Settings(method="twisted", particles=1200, steps=30)
-    data = sample(logs, 300, parse("N(0) = 60 and N(5) = 400"), 1, settings)
+    settings = {"method": "twisted", "particles": 1200, "steps": 30}
+    data = sample(logs, 300, "N(0) = 60 and N(5) = 400", seed=1, **settings).dataset
     assert bool(data.satisfied.all())
     assert set(data.N.values[:, 5]) == {400}
     codec, spread = logs.codec, logs.covariance.matrix(logs.covariance.values)
@@ -72,25 +72,23 @@ def test_a_bridge_of_counts_with_a_long_tail(logs: Exact) -> None:
 
 
 def test_a_sum_of_logarithms_is_met_too(logs: Exact) -> None:
-    settings = Settings(method="twisted", particles=1500, steps=30)
-    data = sample(logs, 200, parse("N(1) + N(3) = 200"), 1, settings)
+    settings = {"method": "twisted", "particles": 1500, "steps": 30}
+    data = sample(logs, 200, "N(1) + N(3) = 200", seed=1, **settings).dataset
     assert bool(data.satisfied.all())
     assert ((data.N.values[:, 1] + data.N.values[:, 3]) == 200).all()
 
 
-def test_many_signals_have_the_covariance_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The covariance that is never written out acts as the one that is."""
+def test_a_covariance_that_is_never_formed_acts_as_the_dense_one() -> None:
     bed = Bed("a b", 12)
     text = "(forall t: a(t) <= 1) and a(3) = 0.2 +- 0.1 and (max(b) - min(b)) >= 0.5"
     points = torch.randn(20, 24, generator=stream(1), dtype=torch.float64)
     found = []
-    for small in (10**9, 0):
-        monkeypatch.setattr(scenarios, "SMALL", small)
-        goal = Scenario(bed.model, parse(text))
-        belief = goal.belief(torch.tensor(0.5, dtype=torch.float64), points)
-        found.append(belief.tilt(points))
-    for written, acting in zip(*found, strict=True):
-        torch.testing.assert_close(written, acting)
+    for max_dense in (10**9, 0):
+        goal = Scenario(bed.model, parse(text), max_dense=max_dense)
+        posterior = Posteriors(goal).at(torch.tensor(0.5, dtype=torch.float64), points)
+        found.append(posterior.guide(points))
+    for dense, acting in zip(*found, strict=True):
+        torch.testing.assert_close(dense, acting)
 
 
 def test_a_series_of_a_thousand_steps() -> None:
@@ -113,9 +111,9 @@ def test_a_series_of_a_thousand_steps() -> None:
         Covariance.of(codec.encode(data, slice(None), stream(0), torch.float64), whole=500),
         {},
     )  # type: ignore[arg-type]
-    settings = Settings(method="twisted", particles=400, steps=20)
+    settings = {"method": "twisted", "particles": 400, "steps": 20}
     goal = parse("y(0) = 1 +- 0.05 and y(600) = -1 +- 0.05 and forall t in [700, 800]: y(t) <= 1.5")
-    made = sample(model, 100, goal, 1, settings)
+    made = sample(model, 100, goal, seed=1, **settings).dataset
     assert bool(made.satisfied.all())
     known = covariance[[0, 600]][:, [0, 600]]
     wanted = covariance[:, [0, 600]] @ torch.linalg.solve(known, torch.tensor([1.0, -1.0]).double())

@@ -9,14 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surrogate.guidance.smc import effective, systematic
+from surrogate.guidance.smc import ess, log_mean_exp, systematic
 
 
-def test_effective_numbers() -> None:
-    assert effective(torch.zeros(10)) == pytest.approx(10)
-    assert effective(torch.tensor([0.0, -math.inf, -math.inf])) == pytest.approx(1)
-    assert effective(torch.full((3,), -math.inf)) == 0
-    assert effective(torch.tensor([1.0, 1.0, 0.0]).double().log() - 700) == pytest.approx(2)
+def test_the_effective_sample_size_counts_equal_weights() -> None:
+    assert ess(torch.zeros(10)) == pytest.approx(10)
+    assert ess(torch.tensor([0.0, -math.inf, -math.inf])) == pytest.approx(1)
+    assert ess(torch.full((3,), -math.inf)) == 0
+    assert ess(torch.tensor([1.0, 1.0, 0.0]).double().log() - 700) == pytest.approx(2)
 
 
 @settings(deadline=None, max_examples=50)
@@ -37,3 +37,15 @@ def test_particles_without_weight_are_never_chosen() -> None:
     for seed in range(20):
         rows = systematic(weights, 7, torch.Generator().manual_seed(seed))
         assert set(rows.tolist()) == {1, 3}
+
+
+def test_independent_populations_are_weighed_and_resampled_by_themselves() -> None:
+    weights = torch.randn(4, 6, generator=torch.Generator().manual_seed(0)).double()
+    each = torch.stack([ess(row) for row in weights])
+    torch.testing.assert_close(ess(weights), each)
+    means = torch.stack([row.exp().mean().log() for row in weights])
+    torch.testing.assert_close(log_mean_exp(weights), means)
+    weights[0, 1:] = -math.inf
+    rows = systematic(weights, 9, torch.Generator().manual_seed(1))
+    assert rows.shape == (4, 9)
+    assert rows[0].tolist() == [0] * 9

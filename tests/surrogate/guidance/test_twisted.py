@@ -11,7 +11,7 @@ import torch
 from constraints import parse
 from surrogate.diffusion.schedule import karras
 from surrogate.evaluation.distances import histogram_distance
-from surrogate.guidance.rejuvenation import refresh
+from surrogate.guidance.rejuvenation import rejuvenate
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
@@ -43,9 +43,13 @@ def exact(bed: Bed) -> torch.Tensor:
     return bed.draw(300_000, 5)
 
 
-def batches(scenario: Scenario, count: int, number: int = 2, steps: int = 30) -> list[Particles]:
-    sigmas = levels(scenario.model.covariance, steps)
-    return [twisted(scenario, count, sigmas, stream(3, j)) for j in range(number)]
+def batches(
+    scenario: Scenario, count: int, number: int = 2, steps: int = 30, jacobian: str = "gaussian"
+) -> list[Particles]:
+    sigmas = levels(scenario.prior.covariance, steps)
+    return [
+        twisted(scenario, count, sigmas, stream(3, j), jacobian=jacobian) for j in range(number)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +71,21 @@ def test_few_coordinates(short: tuple[Bed, torch.Tensor], text: str) -> None:
 
 def test_the_jacobian_of_the_network(bed: Bed, exact: torch.Tensor) -> None:
     text = "(forall t: a(t) <= 0.8) and b(25) = 0.5 +- 0.2"
-    check(bed, exact, Scenario(bed.model, parse(text), jacobian_of="network"))
+    check(bed, exact, Scenario(bed.model, parse(text)), jacobian="network")
 
 
-def check(bed: Bed, exact: torch.Tensor, scenario: Scenario) -> None:
+def check(bed: Bed, exact: torch.Tensor, scenario: Scenario, jacobian: str = "gaussian") -> None:
     """Samples at their floor, and the probability within 0.1."""
     signals = bed.signals(exact)
     truth = exact[scenario.program.verdict(signals)]
     log_p = math.log(len(truth) / len(exact))
-    found = batches(scenario, 1500)
+    found = batches(scenario, 1500, jacobian=jacobian)
     log_z = math.log(sum(math.exp(each.log_z) for each in found) / len(found))
     assert abs(log_z - log_p) < 0.1 + 3 / math.sqrt(len(truth))
-    assert min(each.effective for each in found) > 300
+    assert min(each.ess for each in found) > 300
     x = torch.cat([each.x for each in found])
     rows = systematic(torch.cat([each.log_weights for each in found]), 1000, stream(1))
-    made = refresh(scenario, x[rows], stream(2))
+    made = rejuvenate(scenario, x[rows], stream(2))
     assert len(torch.unique(made, dim=0)) > 900
     met, kept = scenario.satisfied(made)
     assert bool(met.all())
@@ -111,7 +115,7 @@ def test_a_rare_event(names: str, steps: int, at: int, above: float) -> None:
 def test_what_no_particle_meets(bed: Bed) -> None:
     scenario = Scenario(bed.model, parse("a(3) >= 1 and a(3) <= 1.5 and a(4) >= 200"))
     found = twisted(scenario, 50, karras(10, 0.02, 80.0).double(), stream(0))
-    assert found.effective < 5
+    assert found.ess < 5
 
 
 def test_the_same_seed_gives_the_same_particles(bed: Bed) -> None:

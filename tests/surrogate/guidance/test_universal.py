@@ -10,9 +10,9 @@ from constraints import parse
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import SubVP
 from surrogate.errors import ModelError
-from surrogate.guidance.gradient import weighted
+from surrogate.guidance.gradient import signal_and_weight
 from surrogate.guidance.scenario import Scenario
-from surrogate.guidance.universal import RATE, Universal, stepped, universal, uphill
+from surrogate.guidance.universal import ASCENT_RATE, Universal, ascend, stepped, universal
 from surrogate.random import stream
 from tests.surrogate.guidance.test_gradient import Counting, normal
 
@@ -35,7 +35,7 @@ def test_forward_tilts_as_bayes_does_but_for_its_weight(sigma: float) -> None:
     """Given x the clean point is N(D, C_σ), and under e^(a·x_0) its mean is D + C_σ a."""
     level = torch.tensor(sigma).double()
     x = torch.randn(30, 2, generator=stream(1)).double()
-    _, g = weighted("snr", level, SubVP())
+    _, g = signal_and_weight("snr", level, SubVP())
     wanted = GAUSSIAN(x, level) + 3 * g * GAUSSIAN.posterior(sigma) @ ALONG
     found = Universal(GAUSSIAN, linear, strength=3.0)(x, level)
     torch.testing.assert_close(found, wanted)
@@ -54,18 +54,18 @@ def test_without_parts_nothing_is_guided() -> None:
     assert torch.equal(found, GAUSSIAN(x, level))
 
 
-def test_backward_moves_the_clean_point_uphill() -> None:
+def test_backward_moves_the_clean_point_ascend() -> None:
     """To the top if that is near, and never further than its steps reach."""
     x, level = torch.randn(400, 2, generator=stream(3)).double(), torch.ones(()).double()
     clean = GAUSSIAN(x, level)
     found = Universal(GAUSSIAN, quadratic, forward=False, backward=20)(x, level)
     assert bool((quadratic(found) > quadratic(clean)).all())
-    reach = RATE * sum(1 - i / 20 for i in range(20))
+    reach = ASCENT_RATE * sum(1 - i / 20 for i in range(20))
     assert float((found - clean).abs().max()) <= reach + 1e-12
     near = (clean - 1).abs().amax(1) < 0.8 * reach
     assert int(near.sum()) > 10
-    assert float((found[near] - 1).abs().max()) < RATE / 5
-    assert torch.equal(uphill(quadratic, clean, 0), clean)
+    assert float((found[near] - 1).abs().max()) < ASCENT_RATE / 5
+    assert torch.equal(ascend(quadratic, clean, 0), clean)
 
 
 def test_noising_again_keeps_the_law() -> None:

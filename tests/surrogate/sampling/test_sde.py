@@ -11,7 +11,7 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.schedule import karras
 from surrogate.errors import ModelError
 from surrogate.sampling import reverse_sde
-from surrogate.sampling.sde import kernel
+from surrogate.sampling.reverse_step import ReverseStep
 from tests.surrogate.analytic import assert_moments, gaussian, generator, toy, toy_distance
 
 N = 20_000
@@ -25,7 +25,9 @@ def test_a_step_keeps_the_marginal(high: float, share: float, dim: int) -> None:
     values, vectors = data.covariance.values, data.covariance.vectors
     sigma, below = torch.tensor([high, high * share], dtype=torch.float64)
     x = data.mean + vectors.mT  # one point along each eigenvector
-    mean, variances = kernel(x, data(x, sigma), sigma, below, data.covariance)
+    step = ReverseStep.between(sigma, below)
+    mean = step.mean(x, data(x, sigma))
+    variances = step.variances(data.covariance.posterior(sigma))
     kept = ((mean - data.mean) * vectors.mT).sum(1)
     torch.testing.assert_close(kept**2 * (values + sigma**2) + variances, values + below**2)
 

@@ -1,0 +1,71 @@
+"""How a run went: what is returned beside the samples, and written into their attributes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ATTRIBUTES = (  # that a reader of a file finds by themselves; the rest is in the JSON
+    "method",
+    "log_probability",
+    "log_probability_error",
+    "ess",
+    "min_ess",
+    "ancestors",
+    "ancestor_ess",
+    "evaluations",
+    "seconds",
+)
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How a run went. Probabilities are natural logarithms."""
+
+    method: str
+    """The method that made the samples."""
+    why: str
+    """Why this method."""
+    log_probability: float | None
+    """Estimate of log P(scenario); None where the method has none."""
+    log_probability_error: float | None
+    """Its standard error."""
+    batches: list[float]
+    """Estimates of log P(scenario) by independent batches."""
+    ess: float
+    """Effective sample size of the weighted particles at the end."""
+    min_ess: float
+    """Smallest effective sample size at any noise level, as a share of the particles."""
+    ancestors: int
+    """Distinct initial particles that the samples descend from."""
+    ancestor_ess: float
+    """Effective number of these ancestors, each counted by the weight of its descendants."""
+    particles: int
+    """Particles, or plain draws of which some were kept."""
+    steps: int
+    """Noise levels."""
+    evaluations: int
+    """Evaluations of the network, one for each point at each noise level, the pilot included."""
+    met_before: float
+    """Share of the particles that satisfied the formula before they were resampled."""
+    acceptance: float | None
+    """Acceptance rate of the pilot's plain samples; None without a pilot."""
+    copies: int
+    """Samples that equal another one."""
+    seconds: float
+    """Wall time."""
+    samples: int
+    """Samples requested."""
+    rejection_seconds: float | None
+    """Estimate of the time that rejection would take for as many samples; None without a pilot."""
+    from_rejection: dict[str, list[float]]
+    """Variable -> median D from the samples that the pilot accepted, and the floor of D."""
+    warnings: list[str]
+    """What is wrong with the run, in words."""
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of a dataset that carry them."""
+        own = {f"surrogate_{name}": getattr(self, name) for name in ATTRIBUTES}
+        known = {name: value for name, value in own.items() if value is not None}
+        return {"surrogate_diagnostics": json.dumps(asdict(self)), **known}

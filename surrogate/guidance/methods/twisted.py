@@ -1,0 +1,60 @@
+"""The method `twisted`; its algorithm is in `surrogate.guidance.twisted_batches`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from surrogate.guidance.jacobian import jacobian_of_data, jacobian_option
+from surrogate.guidance.method import Deferred, register
+from surrogate.guidance.settings import Settings, levels_option
+from surrogate.settings import option
+
+if TYPE_CHECKING:
+    from surrogate.guidance.scenario import Scenario
+
+PARTICLES_PER_SAMPLE = 3
+MIN_PARTICLES = 4_000  # by default
+
+
+@dataclass(frozen=True)
+class TwistedSettings(Settings):
+    """Settings of twisted particles."""
+
+    particles: int | None = option(
+        None,
+        type=int,
+        low=8,
+        high=10**7,
+        help="Particles in all.",
+        shown=f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}",
+    )
+    steps: int = levels_option(40)
+    weighted: bool = option(
+        False, help="Return weighted particles (log_weight) instead of resampling them."
+    )
+    jacobian: str = jacobian_option("network for images, else gaussian")
+
+
+class Twisted(Deferred[TwistedSettings]):
+    """The Twisted Diffusion Sampler in independent batches."""
+
+    name = "twisted"
+    summary = (
+        "particles along the reverse diffusion, guided and weighted by the probability of the "
+        "scenario"
+    )
+    settings = TwistedSettings
+    needs_pilot = True
+    algorithm = "surrogate.guidance.twisted_batches"
+
+    def resolve(self, settings: TwistedSettings, scenario: Scenario) -> TwistedSettings:
+        return replace(settings, jacobian=jacobian_of_data(scenario, settings.jacobian))
+
+
+def particles_for(samples: int) -> int:
+    """The default number of particles."""
+    return max(PARTICLES_PER_SAMPLE * samples, MIN_PARTICLES)
+
+
+register(Twisted())
