@@ -198,8 +198,8 @@ def _read(table: Rows, name: str) -> tuple[str, Any]:
     try:
         raw = raw_of(table.frame[name])
     except ModelError as problem:
-        told = re.sub(r"(: [^:]*|, or leave [^,]*) \(types=.*\)", "", str(problem))
-        raise ModelError(f"{table.who}: {told}") from None
+        # a remedy of training (another type of the column) is none of a comparison
+        raise ModelError(f"{table.who}: {problem.problem}", remedy="repair or drop it") from None
     match raw:
         case Numbers(values):
             kind, found = "number", values.astype(np.float64)

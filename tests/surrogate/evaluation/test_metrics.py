@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from surrogate.data import evaluate
+from surrogate.data import evaluate, report_facts
 from surrogate.evaluation.result import Distance
 from surrogate.kinds.trajectories.compare import METRICS, Pair
+from surrogate.reports.page import page
 from tests.surrogate.evaluation.test_evaluate import epidemic
 
 
@@ -35,6 +36,8 @@ def test_a_registered_metric_is_measured_and_shown_everywhere() -> None:
     assert "difference of last means" in found.table()
     assert json.loads(json.dumps(found.to_dict()))["last_mean"]["floor"] == pytest.approx(0.02)
     assert any("The last means differ" in reason.sentence for reason in found.reasons())
+    kind, facts = report_facts(epidemic(20, seed=1), epidemic(20, seed=2))
+    assert "difference of last means" in page(facts, kind.report_sections())
     rows = METRICS.card_rows(json.loads(json.dumps(found.to_dict())))
     assert "difference of last means" in [row[0] for row in rows]
 

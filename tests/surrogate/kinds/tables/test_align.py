@@ -124,7 +124,7 @@ def test_numbers_beyond_all_measure_are_brought_to_size(scale: float) -> None:
         ({"a": [1]}, {"a": [1, 2]}, "the samples: at least 2 are needed, not 1"),
         ({"log_weight": [1, 2]}, {"a": [1, 2]}, "the samples: there are no columns"),
         ({"a": [1, 2], "log_weight": [0, np.nan]}, {"a": [1, 2]}, "log_weight must be a number"),
-        ({"a": [1, 2], "log_weight": ["x", "y"]}, {"a": [1, 2]}, "log_weight must be numbers"),
+        ({"a": [1, 2], "log_weight": ["x", "y"]}, {"a": [1, 2]}, "log_weight must be a number"),
         ({"a": [1j, 2j]}, {"a": [1, 2]}, "complex numbers"),
         ({"a": [[1], [2]]}, {"a": [1, 2]}, "a holds a list in row 0"),
         (
