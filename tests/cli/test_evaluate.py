@@ -229,7 +229,7 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
     refused(text("strength\n10\n11\n"), "y.csv", "no column is in common")
     refused(text("alcohol,colour\n10,red\ninf,red\n"), "y.csv", "SIDE: alcohol is infinite")
     refused(text("a\n10\n11,12\n"), "y.csv", "line 3")
-    refused(text("", "x.txt"), "y.csv", "trajectories end in .nc")
+    refused(text("", "x.txt"), "y.csv", "(have: .nc, ")
 
 
 def test_a_run_that_had_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
