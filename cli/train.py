@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from cli import complete, console, options, pictures, tables
+from cli import complete, console, files, options, pictures, tables
 from cli.errors import UsageError
 from cli.sections import Command, section
 
@@ -126,6 +126,7 @@ def command(
         source, make = _simulator(simulated, seed)
     else:
         path = "trajectories.nc" if data is None else data
+        files.check_exists(path)
         source = tables.open_data(path, table, types, image, say.print)
 
     from surrogate import fitting
