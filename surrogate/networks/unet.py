@@ -26,7 +26,7 @@ from torch.nn.functional import (
 from surrogate.networks.embedding import FEATURES, NoiseEmbedding, at_least_one
 
 COARSEST = 8  # pixels a side at which no level halves the size further
-LARGE = 16  # pixels a side from which blocks of pixels are read together
+MIN_SIDE_FOR_BLOCKS = 16  # pixels a side from which 2x2 blocks of pixels are read as one
 GROUPS = 8
 WIDTH = 64
 FORMAT = torch.channels_last  # which convolutions on processors prefer
@@ -101,7 +101,7 @@ class UNet(nn.Module):
         features = WIDTH if features is None else features
         at_least_one(channels=channels, height=height, width=width, features=features, depth=depth)
         features = GROUPS * math.ceil(features / GROUPS)
-        self.block = 2 if min(height, width) >= LARGE else 1
+        self.block = 2 if min(height, width) >= MIN_SIDE_FOR_BLOCKS else 1
         self.levels = levels_for(math.ceil(max(height, width) / self.block))
         self.unit = self.block * 2 ** (self.levels - 1)  # sizes are filled up to multiples of it
         widths = [features * (2 if i else 1) for i in range(self.levels)]

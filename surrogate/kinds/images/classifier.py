@@ -32,7 +32,7 @@ from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CONFIG, WEIGHTS
 from surrogate.kinds.images.classifier_data import (
-    CLASSES,
+    MAX_CLASSES,
     Batches,
     Guided,
     Labelled,
@@ -240,7 +240,7 @@ def _size(given: Any) -> tuple[int, int, int]:
 def _classes(given: Any) -> tuple[str, ...]:
     if not (isinstance(given, list) and all(isinstance(each, str) for each in given)):
         raise ModelError("the classes are words")
-    if not 2 <= len(given) == len({*given}) <= CLASSES:
+    if not 2 <= len(given) == len({*given}) <= MAX_CLASSES:
         raise ModelError(f"the classes are two or more that differ, not {', '.join(given)!r}")
     return tuple(given)
 

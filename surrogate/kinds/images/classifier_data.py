@@ -25,16 +25,16 @@ from surrogate.kinds.images.codec import IMAGE, ImageCodec, described
 from surrogate.kinds.images.values import LABEL
 from surrogate.random import ClassifierTraining, stream
 
-FEWEST, EACH = 50, 5  # images in all and of a class
-CLASSES = 1000
+MIN_IMAGES, MIN_CLASS_IMAGES = 50, 5  # in all and of each class
+MAX_CLASSES = 1000
 EPOCHS, SHORTEST = 10, 1_000  # steps that even few images are worth
 BATCH = 128
 SHIFT = 2  # pixels by which images are moved at most
 LEVELS = 0.05, 20.0  # of the noise of estimates, in normalised units
-FEW, MANY = 10_000, 60_000  # estimates that are learned from
-NUMBERS = 200_000_000  # in them
+MIN_ESTIMATES, MAX_ESTIMATES = 10_000, 60_000  # denoised estimates to learn from
+MAX_ESTIMATE_PIXELS = 200_000_000  # of all estimates, channels counted
 JUDGED = 5_000  # images that are set aside
-TOGETHER = 256  # images in a pass without gradients
+INFERENCE_BATCH = 256  # images of a pass without gradients
 
 
 @dataclass(frozen=True)
@@ -104,24 +104,26 @@ def _sorted(words: list[str]) -> tuple[str, ...]:
 
 def _checked(words: list[str]) -> tuple[str, ...]:
     """Their classes, if they are enough to learn from."""
-    if len(words) < FEWEST:
-        raise ModelError(f"{len(words)} images are too few to learn from; give {FEWEST} or more")
+    if len(words) < MIN_IMAGES:
+        raise ModelError(
+            f"{len(words)} images are too few to learn from; give {MIN_IMAGES} or more"
+        )
     classes = _sorted(words)
     if len(classes) < 2:
         raise ModelError(
             f"all images have the label {classes[0]!r}: there is nothing to tell apart; give "
             "images of two classes or more"
         )
-    if len(classes) > CLASSES:
+    if len(classes) > MAX_CLASSES:
         raise ModelError(
-            f"{len(classes):,} labels that differ are no classes; up to {CLASSES:,} are learned"
+            f"{len(classes):,} labels that differ are no classes; up to {MAX_CLASSES:,} are learned"
         )
     names, counts = np.unique(np.array(words), return_counts=True)
     rare = counts.argmin()
-    if counts[rare] < EACH:
+    if counts[rare] < MIN_CLASS_IMAGES:
         raise ModelError(
             f"the class {str(names[rare])!r} has {counts[rare]} of {len(words):,} images; give "
-            f"{EACH} or more of each, or leave it out"
+            f"{MIN_CLASS_IMAGES} or more of each, or leave it out"
         )
     return classes
 
@@ -163,7 +165,7 @@ def _apart(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.setdiff1d(np.arange(len(truth)), held_out), held_out
 
 
-def split(rows: np.ndarray, size: int = TOGETHER) -> list[np.ndarray]:
+def split(rows: np.ndarray, size: int = INFERENCE_BATCH) -> list[np.ndarray]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
@@ -223,8 +225,8 @@ def pool_of(
 ) -> tuple[Tensor, Tensor]:
     """Estimates of images to learn from, as many as are asked for, and their classes."""
     count, size = len(images.learned), images.pixels.codec.size
-    wanted = min(max(count, FEW), MANY) if asked is None else asked
-    wanted = max(1, min(wanted, NUMBERS // math.prod(size)))
+    wanted = min(max(count, MIN_ESTIMATES), MAX_ESTIMATES) if asked is None else asked
+    wanted = max(1, min(wanted, MAX_ESTIMATE_PIXELS // math.prod(size)))
     order = torch.randperm(count, generator=stream(seed, ClassifierTraining.BALANCE)).numpy()
     rows = images.learned[order[np.arange(wanted) % count]]
     return estimates(model, images.pixels.data, rows, seed, watch), images.truth[rows]

@@ -26,7 +26,7 @@ from surrogate.kinds.codec import NONE, Codec, Samples
 
 IMAGE = "image"
 COLOURS = ("red", "green", "blue")
-LEAST, MOST = 4, 512  # pixels a side
+MIN_SIDE, MAX_SIDE = 4, 512  # pixels
 WHITE = 255  # a byte that is as bright as can be
 FITTED = 20_000  # images that the scale is measured with
 
@@ -267,10 +267,11 @@ def check_size(size: tuple[int, ...]) -> None:
     channels, height, width = size
     if channels not in (1, 3):
         raise ModelError(f"an image has 1 channel (grey) or 3 (red, green, blue), not {channels}")
-    if not (LEAST <= height <= MOST and LEAST <= width <= MOST):
+    if not (MIN_SIDE <= height <= MAX_SIDE and MIN_SIDE <= width <= MAX_SIDE):
         raise ModelError(
-            f"images of {width}x{height} pixels: {LEAST} to {MOST} pixels a side are learned; "
-            "resize them first"
+            f"images of {width}x{height} pixels: {MIN_SIDE} to {MAX_SIDE} pixels a side are "
+            "learned",
+            remedy="resize them first",
         )
 
 

@@ -13,6 +13,7 @@ import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.io.atomic import foreign
+from surrogate.kinds.images.plot import contact_sheet
 from surrogate.kinds.images.values import IMAGE, LABEL, to_array, upright
 
 TABLE = "labels.csv"  # beside the pictures of a folder
@@ -45,8 +46,6 @@ def write_npz(data: xr.Dataset, place: Path) -> None:
 
 def write_sheet(data: xr.Dataset, place: Path) -> None:
     """A contact sheet: all images on one picture, for people."""
-    from surrogate.kinds.images.plot import contact_sheet  # which loads Pillow's fonts
-
     contact_sheet(data).save(place, format="PNG", optimize=True)
 
 

@@ -25,7 +25,7 @@ RARE = 20  # rows of both sides, from which on a word can be one of them
 BINS = 5  # of a column of numbers
 WORK = 2e9  # rows times features², at most
 ROWS = 20_000
-LEAST = 1e-9  # variance of a standardised column that does not vary
+MIN_VARIANCE = 1e-9  # of a standardised column; one with less counts as constant
 NAMES = ("correlation", "correlation_ratio", "cramers_v", "contingency")
 
 
@@ -66,7 +66,7 @@ class Association(Measure):
         mean = moments[0, 1:first]
         covariance = moments[1:first, 1:first] - np.outer(mean, mean)
         variance = np.diag(covariance)
-        varies = variance > LEAST
+        varies = variance > MIN_VARIANCE
         inverse = np.where(varies, 1 / np.where(varies, variance, 1.0), 0.0)
         joint = moments[first:, first:]
         share = np.diag(joint)

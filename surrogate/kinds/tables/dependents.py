@@ -22,7 +22,7 @@ from constraints.compile.dependents import DependentColumn
 from surrogate.errors import ModelError
 from surrogate.kinds.tables.columns import Column, Numbers, Words, as_numbers, as_words
 
-EACH = 20  # rows for each word of a leader at least, on average: fewer lead to anything
+MIN_ROWS_PER_WORD = 20  # of a leader, on average: with fewer, any column seems to follow
 GLANCE = 2_000  # rows that rule out most pairs
 LARGEST = sys.float_info.max
 
@@ -100,7 +100,8 @@ def following(data: xr.Dataset, columns: Sequence[Numbers | Words]) -> tuple[Col
     rows = data.sizes["sample"]
     leaders: list[Words] = []
     led: dict[str, Following] = {}
-    words = [c for c in columns if isinstance(c, Words) and 2 <= len(c.categories) <= rows // EACH]
+    most = rows // MIN_ROWS_PER_WORD
+    words = [c for c in columns if isinstance(c, Words) and 2 <= len(c.categories) <= most]
     # most words first: a city leads to a country and a continent; of equals the first leads
     for leader in sorted(words, key=lambda c: len(c.categories), reverse=True):
         if leader.name not in led:

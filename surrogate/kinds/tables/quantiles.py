@@ -26,7 +26,7 @@ from surrogate.errors import ModelError
 MOST_ATOMS = 2_000  # different values of a column that are all atoms
 TIES = 3.0  # rows that such values have on average
 HEAVY = 0.005  # share of the rows that makes an atom of a value among many
-FEWEST = 10  # rows with it
+MIN_ATOM_ROWS = 10  # rows that an atom among many values has at least
 KNOTS = 500  # linear pieces at most
 DIGITS = 12  # after the point, beyond which numbers are not looked at
 FARTHEST, NEAREST = 1e-7, 0.1  # the least share beyond the ends, and the greatest
@@ -58,7 +58,7 @@ class Quantiles:
         if len(known) <= MOST_ATOMS and total / len(known) >= TIES:
             atoms = np.ones(len(known), bool)
         else:
-            atoms = counts >= max(FEWEST, HEAVY * total)
+            atoms = counts >= max(MIN_ATOM_ROWS, HEAVY * total)
         edges, start, stop = [0], list[float](), list[float]()
         for first, last, single in _runs(atoms):
             if single:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -31,11 +30,11 @@ from surrogate.kinds.trajectories.records import (
     usual_step,
     values_of,
 )
+from surrogate.kinds.trajectories.table_samples import TableSamples, integer_variables, to_dataset
 
 MISSING = ("refuse", "drop")
 TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month", "year")
 _STEP = re.compile(r"(.*?)[ _:.\-]?(\d+(?:\.\d+)?)")
-_INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 
 def trajectories_from_table(
@@ -88,7 +87,7 @@ def trajectories_from_table(
         )
     said += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
     said += "" if pool else f"; columns {', '.join(chosen)}"
-    data, understood = _finished(made, said)
+    data, understood = to_dataset(made, said)
     if window is not None and stride is not None and stride < window:
         data.attrs[OVERLAP] = math.ceil(window / stride) - 1
     return data, understood
@@ -156,17 +155,6 @@ def _variables(
 # --- samples --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Made:
-    """Samples: values (n, T) of each variable, the grid, and where the samples come from."""
-
-    values: Mapping[str, np.ndarray]
-    times: np.ndarray
-    attrs: Mapping[str, str]
-    coords: Mapping[str, np.ndarray]
-    whole: Collection[str]  # variables that count something
-
-
 def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
     made = []
     for run in runs:
@@ -179,7 +167,7 @@ def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
     return made
 
 
-def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, str]:
+def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[TableSamples, str]:
     """Every run a sample; they share one grid, which most of them have."""
     grids = _without_rounding([run.times for run in runs])
     common = max(dict.fromkeys(grids), key=grids.count)
@@ -205,7 +193,8 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[Made, 
     }
     coords = {"run": np.array([run.name for run in kept], dtype=object)}
     note = f" of {len(common)} steps" + (f", {dropped} dropped for gaps" if dropped else "")
-    return Made(values, np.array(common), clock.attrs, coords, _whole(kept)), note
+    whole = integer_variables(kept)
+    return TableSamples(values, np.array(common), clock.attrs, coords, whole), note
 
 
 def _without_rounding(times: Sequence[np.ndarray]) -> list[tuple[float, ...]]:
@@ -256,7 +245,7 @@ def _gap(run: Run, gaps: np.ndarray) -> ModelError:
 
 def _windows(
     runs: Sequence[Run], clock: Clock, window: int, stride: int, missing: str
-) -> tuple[Made, str]:
+) -> tuple[TableSamples, str]:
     """Windows of `window` steps, one every `stride` steps of each run."""
     length = clock.length or usual_step(np.concatenate([np.diff(run.times) for run in runs]))
     parts: dict[str, list[np.ndarray]] = {str(name): [] for name in runs[0].values}
@@ -294,7 +283,8 @@ def _windows(
     made = {name: np.stack(rows) for name, rows in parts.items()}
     note = f": {len(names):,} windows of {window} steps, one every {stride}"
     note += f" ({dropped} more dropped for gaps)" if dropped else ""
-    return Made(made, length * np.arange(window), clock.attrs, coords, _whole(runs)), note
+    times, whole = length * np.arange(window), integer_variables(runs)
+    return TableSamples(made, times, clock.attrs, coords, whole), note
 
 
 def _refuse_gaps(run: Run, row_of: np.ndarray) -> None:
@@ -367,46 +357,4 @@ def _from_rows(
     said += f"; {int(bad.sum())} dropped for gaps" if bad.any() else ""
     said += f"; one value for each run: {', '.join(others)}" if others else ""
     said += f"; left out, a different word in each row: {', '.join(unique)}" if unique else ""
-    return _finished(Made(values, np.array(grid), Clock(None).attrs, {}, whole), said)
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def _whole(runs: Sequence[Run]) -> set[str]:
-    names = [str(name) for name in runs[0].values]
-    return {n for n in names if all(str(run.values[n].dtype) == "Int64" for run in runs)}
-
-
-def _finished(made: Made, said: str) -> tuple[xr.Dataset, str]:
-    """The dataset; a series that never changes within a sample is a value of the sample."""
-    data: dict[str, Any] = {}
-    still = []
-    for name, values in made.values.items():
-        if values.ndim == 2 and _is_static(values):
-            still.append(name)
-            values = values[:, 0]
-        if name in made.whole:
-            low, high = values.min(), values.max()
-            fits = (k for k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-            values = values.astype(next(fits, np.int64))
-        data[name] = (("sample", "time")[: values.ndim], values)
-    if len(still) == len(made.values):
-        raise ModelError("no column changes with time: there are no series in the table")
-    said += f"; one value for each run: {', '.join(still)}" if still else ""
-    samples = len(next(iter(made.values.values())))
-    about = {"standard_name": "realization", "long_name": "trajectory", "units": "1"}
-    coords: dict[str, Any] = {
-        "sample": ("sample", np.arange(samples), about),
-        "time": ("time", made.times, dict(made.attrs)),
-    }
-    coords |= {name: ("sample", values) for name, values in made.coords.items()}
-    clash = sorted(set(coords) & set(data))
-    if clash:
-        raise ModelError(f"a variable cannot be named {clash[0]!r} here; rename the column")
-    return xr.Dataset(data, coords, {"source": said}), said
-
-
-def _is_static(values: np.ndarray) -> bool:
-    same = bool((values == values[:, :1]).all())
-    return same and not bool((values[:, 0] == values[0, 0]).all())
+    return to_dataset(TableSamples(values, np.array(grid), Clock(None).attrs, {}, whole), said)
