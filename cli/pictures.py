@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from constraints import Layout
     from surrogate.kinds.images.scenery import Scenery
 
-FORMATS = (".png", ".pdf")  # of contact sheets
 
 options = reading.options("image", ImageOptions)
 scenery = reading.options("named", SceneryOptions)

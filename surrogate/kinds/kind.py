@@ -25,6 +25,7 @@ from surrogate.io import formats
 from surrogate.io.formats import DATASET, Say
 from surrogate.io.grids import check_names
 from surrogate.io.paths import check_target
+from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.kinds.label_names import LABEL_MEANINGS
 from surrogate.reports import card as cards
 
@@ -188,6 +189,14 @@ class Kind(ABC):
     @abstractmethod
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
         """Samples on new Axes, or on `ax`: Axes, or an array of them if there are several."""
+
+    names_option: ClassVar[str | None] = None  # option of `plot` that chooses what is shown
+    figure_suffixes: ClassVar[tuple[str, ...]] = (".png", ".svg", ".pdf")
+
+    def drawing(self, data: Any, against: Any, observed: Any, **options: Any) -> Drawing:
+        """The figure of `plot` for a file, with a caption; options are those of `plot`."""
+        axes = np.ravel(np.asarray(self.plot(data, against, observed, None, **options), object))
+        return drawing_of(axes[0].figure, self.name)
 
     reference_example: ClassVar[str | None] = None  # what to compare with, in a hint
 

@@ -197,7 +197,7 @@ SIMULATE = ("simulate", "esirs", "-n", "10")
         (("simulate", "esirs", "--samples", "1000000000000"), "MB free"),
         ((*SIMULATE, "--threads", "0"), "threads must be"),
         ((*SIMULATE, "--max-events", "0"), "max_events must be"),
-        ((*SIMULATE, "--initial", "S=95,Q=5"), "unknown species 'Q'"),
+        ((*SIMULATE, "--initial", "S=95,Q=5"), "unknown variable 'Q'"),
         ((*SIMULATE, "--initial", "S=95,I=6"), "more than the population"),
         ((*SIMULATE, "--initial", "S=9.5"), "whole number"),
         ((*SIMULATE, "--initial", "S=-3"), "whole number"),
@@ -234,7 +234,7 @@ def test_plot_refuses_what_it_cannot_draw(here: Path) -> None:
     xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(here / "other.nc")
     assert "holds no samples" in refused("plot", "other.nc")
     CliRunner().invoke(main, [*SIMULATE, "-o", "t.nc"])
-    assert "unknown species 'Q'" in refused("plot", "t.nc", "--species", "S,Q")
+    assert "unknown variable 'Q'" in refused("plot", "t.nc", "--species", "S,Q")
     assert "must end in" in refused("plot", "t.nc", "-o", "t.bmp")
     assert (
         CliRunner().invoke(main, ["plot", "t.nc", "--species", "S", "-o", "t.svg"]).exit_code == 0

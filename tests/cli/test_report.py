@@ -216,6 +216,16 @@ def test_plot_draws_tables(name: str) -> None:
     assert "two of a kind" in done.stderr
 
 
+def test_plot_draws_observations_over_a_fan_chart() -> None:
+    pd.DataFrame({"time": [0.0, 1.0], "S": [90, 40]}).to_csv("seen.csv", index=False)
+    words = ["plot", "samples.nc", "--species", "S", "--observed", "seen.csv", "--force"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(main, ["plot", "seen.csv", "--observed", "seen.csv", "--force"])
+    assert done.exit_code == 2
+    assert "observed is for trajectories" in done.stderr
+
+
 def test_plot_draws_the_scenario_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
     from surrogate.kinds.trajectories import plot as plots
 

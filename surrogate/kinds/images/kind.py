@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.kinds.drawing import Drawing
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -117,8 +118,20 @@ class Images(Kind):
 
     plot_options = ("captions", "title")
 
+    figure_suffixes = (".png", ".pdf")
+
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
         """A contact sheet; `captions`: a line below each."""
+        self._refuse_others(against, observed)
+        return images.plot.plot(data, ax=ax, **options)
+
+    def drawing(self, data: Any, against: Any, observed: Any, **options: Any) -> Drawing:
+        self._refuse_others(against, observed)
+        made: Drawing = images.plot.drawing(data, **options)
+        return made
+
+    def _refuse_others(self, against: Any, observed: Any) -> None:
+        """Nothing can be drawn over images."""
         if observed is not None:
             raise ModelError(
                 f"observed is for trajectories, and these are {self.name}", remedy="leave it out"
@@ -127,7 +140,6 @@ class Images(Kind):
             raise ModelError(
                 "against is not for images", remedy="plot each dataset by itself, or evaluate both"
             )
-        return images.plot.plot(data, ax=ax, **options)
 
     reference_example = "IMAGES"
 

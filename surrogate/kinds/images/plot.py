@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from surrogate.errors import ModelError
+from surrogate.kinds.drawing import Drawing
 from surrogate.kinds.images.values import IMAGE, is_images, to_array
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
+MAX_IMAGES = 100  # of a sheet in a file
 WIDE = 800  # pixels that a sheet is about as wide as
 SHOWN = 256  # samples on a sheet
 MARGIN = 14
@@ -96,6 +98,17 @@ def plot(
     ax.imshow(np.asarray(sheet), interpolation="nearest")
     ax.set_axis_off()
     return ax
+
+
+def drawing(data: Any, *, title: str | None = None, **options: Any) -> Drawing:
+    """A contact sheet of the first images for a file, with their labels as captions."""
+    some = data.isel(sample=slice(MAX_IMAGES))
+    if "label" in some:
+        options.setdefault("captions", [str(label) for label in some["label"].values])
+    sheet = contact_sheet(some, title=title, **options)
+    count = data.sizes["sample"]
+    shown = f"the first {MAX_IMAGES} of " * (count > MAX_IMAGES)
+    return Drawing(lambda path, form: sheet.save(path, format=form), f"{shown}{count:,} images")
 
 
 def before_after(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.kinds.drawing import Drawing
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -146,6 +147,14 @@ class Tables(Kind):
                 f"observed is for trajectories, and these are {self.name}", remedy="leave it out"
             )
         return tables.plot.plot(data, against, ax=ax, **options)
+
+    names_option = "columns"
+
+    def drawing(self, data: Any, against: Any, observed: Any, **options: Any) -> Drawing:
+        if observed is not None:
+            self.plot(data, against, observed, None)  # which refuses it
+        made: Drawing = tables.plot.drawing(data, against, **options)
+        return made
 
     reference_example = "REAL.csv"
 

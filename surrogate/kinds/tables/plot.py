@@ -17,6 +17,7 @@ import numpy as np
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import Array
+from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.kinds.signals import Data
 from surrogate.kinds.tables.align import Column, Rows, shared
 from surrogate.reports.style import AGAINST, COLOURS, short
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MAX_COLUMNS = 24  # panels of a figure in a file
 BINS = 30
 UNITS = 40  # whole numbers that have a bar each
 WORDS = 8  # that have one
@@ -194,6 +196,29 @@ def plot(
             _panel(axis, bars(column, weights), COLOURS[k % len(COLOURS)])
             axis.set_title(short(column.name, 30), loc="left", fontsize=8.5, parse_math=False)
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
+
+
+def drawing(
+    data: Data,
+    against: Data | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    title: str | None = None,
+) -> Drawing:
+    """The figure of `plot` for a file; of many columns it shows the first."""
+    tables = [Rows(data, "the data", least=1)]
+    tables += [] if against is None else [Rows(against, "the other data", least=1)]
+    common, lone = shared(*tables)
+    have = [each.name for each in common]
+    names = list(columns) if columns is not None else have[:MAX_COLUMNS]
+    if title is None:
+        title = f"{tables[0].count:,} rows"
+        title += "" if against is None else f"; outlines: {tables[1].count:,} other rows"
+    axes = plot(data, against, columns=names, title=title)
+    notes = [f"only on one side, and so not drawn: {', '.join(lone)}"] if lone else []
+    if columns is None and len(have) > len(names):
+        notes.append(f"the first {len(names)} of {len(have)} columns")
+    return drawing_of(np.ravel(axes)[0].figure, ", ".join(names), tuple(notes))
 
 
 def _panel(axis: Axes, found: Bars, colour: str) -> None:

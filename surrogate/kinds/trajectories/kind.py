@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from constraints import Formula, Layout
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.kinds.drawing import Drawing
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -118,6 +119,12 @@ class Trajectories(Kind):
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
         """`variables`: which; `trajectories`: how many single ones; `constraints`: drawn or not."""
         return trajectories.plot.plot(data, against, observed, ax, **options)
+
+    names_option = "variables"
+
+    def drawing(self, data: Any, against: Any, observed: Any, **options: Any) -> Drawing:
+        made: Drawing = trajectories.plot.drawing(data, against, observed, **options)
+        return made
 
     def report_facts(self, data: Any, against: Any, **options: Any) -> Facts:
         facts: Facts = trajectories.report.read(data, against, **options)

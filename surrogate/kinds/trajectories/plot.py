@@ -17,6 +17,7 @@ from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 from surrogate.kinds import trajectories as package  # formulas load torch: only where needed
+from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.reports.style import AGAINST, COLOURS, OBSERVED, REQUIRED, short
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from surrogate.kinds.trajectories.requirements import Mark
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
+MAX_PANELS = 24  # of a figure in a file
 MAX_PLOTTED = 20_000  # trajectories: quantiles of a figure need no more
 
 
@@ -161,6 +163,28 @@ def plot(
     if observed is not None:
         _observe(axes, names, observed)
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
+
+
+def drawing(
+    data: xr.Dataset,
+    against: xr.Dataset | None = None,
+    observed: xr.Dataset | pd.DataFrame | None = None,
+    *,
+    variables: Sequence[str] | None = None,
+    **options: Any,
+) -> Drawing:
+    """The figure of `plot` for a file; of many variables it shows the first."""
+    have = series(data)
+    names = _chosen(data, variables)
+    if against is not None and not set(names) & set(series(against)):
+        raise ModelError(f"the second dataset has none of {', '.join(names)}: nothing to compare")
+    shown = names if variables is not None else names[:MAX_PANELS]
+    try:
+        axes = plot(data, against, observed, variables=shown, **options)
+    except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
+        raise ModelError(f"cannot read the data: {problem}") from None
+    left = f"the first {len(shown)} of {len(have)} variables" if len(shown) < len(names) else ""
+    return drawing_of(np.ravel(axes)[0].figure, ", ".join(shown), (left,) if left else ())
 
 
 def _chosen(data: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
