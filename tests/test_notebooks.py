@@ -43,7 +43,7 @@ def check_shown(place: Path) -> None:
     assert len(pictures) >= 3
     assert all(len(picture) > 5_000 for picture in pictures)
     drawn = "\n".join("".join(cell["source"]) for cell in cells)
-    shown = re.findall(r"^(?:fan_chart|panels|plt\.show)\(", drawn, re.MULTILINE)
+    shown = re.findall(r"^(?:sg\.plot|plt\.show)\(", drawn, re.MULTILINE)
     assert len(pictures) == len(shown)
 
 
