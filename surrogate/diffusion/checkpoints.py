@@ -12,12 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from constraints.errors import Action
 from surrogate.diffusion.training import State
 from surrogate.errors import ModelError, TrainingError
 from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 
 STATE, TENSORS = "state.json", "state-{step}.safetensors"
+RESUME = Action("resume=True", "--resume")
+START_AGAIN = "start again with ", Action("resume=False", "--force")
 
 
 class Checkpoints:
@@ -39,10 +42,12 @@ class Checkpoints:
         except OSError as problem:
             with suppress(OSError):
                 self.folder.rmdir()  # if there is nothing in it
-            then = "start again" if self.step is None else "go on with --resume"
             raise TrainingError(
-                f"cannot write a checkpoint to {str(self.folder)!r}: "
-                f"{problem.strerror or problem}; free some room and {then}"
+                f"cannot write a checkpoint to {str(self.folder)!r}: {problem.strerror or problem}",
+                remedy=(
+                    "free some room and ",
+                    *(("start again",) if self.step is None else ("go on with ", RESUME)),
+                ),
             ) from None
         self.step = state.step
         for file in self._own():
@@ -57,16 +62,21 @@ class Checkpoints:
             file = self.folder / Path(str(config.get("tensors"))).name
             tensors = tensor_files.read_tensors(file, str(config.get("digest")))
         except ModelError as problem:
-            raise ModelError(f"{problem}; start anew with --force") from None
+            raise ModelError(
+                problem.problem,
+                value=problem.value,
+                allowed=problem.allowed,
+                remedy=(*problem.remedy, *([", or "] if problem.remedy else []), *START_AGAIN),
+            ) from None
         before = config.get("run")
         if not isinstance(before, dict) or not isinstance(config.get("state"), dict):
-            raise ModelError(f"{self.folder / STATE} is damaged; start anew with --force")
+            raise ModelError(f"{self.folder / STATE} is damaged", remedy=START_AGAIN)
         other = [name for name in run if before.get(name) != run[name]]
         if other:
             raise ModelError(
                 f"the checkpoint in {str(self.folder)!r} is of another run (other "
-                f"{', '.join(other)}); go on with what it was started with, or start anew with "
-                "--force"
+                f"{', '.join(other)})",
+                remedy=("go on with what it was started with, or ", *START_AGAIN),
             )
         state = State.from_config(config["state"], tensors)
         self.step = state.step

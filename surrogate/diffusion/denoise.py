@@ -43,8 +43,8 @@ def expand(sigma: Tensor, x: Tensor) -> Tensor:
     """Noise levels (B,) or () as (B, 1, ..., 1) of the type of x (B, *shape), to multiply it."""
     if sigma.ndim and sigma.shape != x.shape[:1]:
         raise ModelError(
-            f"noise levels of shape {tuple(sigma.shape)} for a batch of shape {tuple(x.shape)}; "
-            "give one level, or one for each of the batch"
+            f"noise levels of shape {tuple(sigma.shape)} for a batch of shape {tuple(x.shape)}",
+            remedy="give one level, or one for each of the batch",
         )
     return sigma.to(x).expand(x.shape[0]).reshape(-1, *[1] * (x.ndim - 1))
 

@@ -53,7 +53,9 @@ class GaussianDenoiser(Denoiser):
         level = torch.as_tensor(sigma, dtype=torch.float64, device=x.device)
         variances = self.covariance.values.to(x.device) + torch.square(level).unsqueeze(-1)
         if not bool((variances > 0).all()):
-            raise ModelError("a singular covariance has no density; ask for it under noise σ > 0")
+            raise ModelError(
+                "a singular covariance has no density", remedy="choose a noise level σ > 0"
+            )
         centred = self.covariance.flat(x) - self.mean.to(x)
         along = torch.square(centred @ self.covariance.vectors.to(x)) / variances.to(x)
         normaliser = torch.log(2 * math.pi * variances).sum(-1).to(x)

@@ -180,7 +180,8 @@ SCHEDULES: dict[str, type[Schedule]] = {kind.name: kind for kind in (VE, VP, Sub
 def schedule(name: str, **settings: Any) -> Schedule:
     """The schedule of that name; settings that are not given keep their defaults."""
     if not isinstance(name, str) or name not in SCHEDULES:
-        raise ModelError(f"unknown noise schedule {name!r}; choose one of {', '.join(SCHEDULES)}")
+        remedy = f"choose one of {', '.join(SCHEDULES)}"
+        raise ModelError(f"unknown noise schedule {name!r}", value=name, remedy=remedy)
     kind: Any = SCHEDULES[name]
     known = [field.name for field in fields(kind)]
     odd = [setting for setting in settings if setting not in known]

@@ -236,8 +236,9 @@ class Trainer:
 
     def _diverged(self, loss: float) -> TrainingError:
         return TrainingError(
-            f"the loss diverged at step {self.step} (it is {loss:g}); look for extreme values in "
-            "the data"
+            f"the loss diverged at step {self.step} (it is {loss:g})",
+            value=loss,
+            remedy="look for extreme values in the data",
         )
 
     # checkpoints

@@ -226,8 +226,10 @@ def test_a_checkpoint_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store, "write_json", full)
-    with pytest.raises(TrainingError, match=r"cannot write a checkpoint.*No space left.*--resume"):
+    says = r"cannot write a checkpoint.*No space left.*resume=True"
+    with pytest.raises(TrainingError, match=says) as caught:
         checkpoints.keep(state(2_000), RUN)
+    assert caught.value.render("command").endswith("go on with --resume")
     again = Checkpoints(tmp_path / "run")
     assert again.last(RUN).step == 1_000
     assert torch.equal(again.last(RUN).tensors["weights"], torch.full((3,), 1000.0))
@@ -248,8 +250,10 @@ def test_checkpoints_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no"):
         checkpoints.last(RUN)
     checkpoints.keep(state(3), RUN)
-    with pytest.raises(ModelError, match=r"another run \(other seed, device\).*--force"):
+    says = r"another run \(other seed, device\).*resume=False"
+    with pytest.raises(ModelError, match=says) as caught:
         checkpoints.last({"seed": 2, "device": "cpu"})
+    assert caught.value.render("command").endswith("start again with --force")
     good = store.read_json(tmp_path / STATE)
     for key, value in (
         ("version", 99), ("run", None), ("state", []), ("state", {}), ("tensors", "../x"),

@@ -24,6 +24,7 @@ import xarray as xr
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax
 
+from constraints.errors import Action
 from constraints.layout.functions import Classifier as Atom
 from surrogate.diffusion.training import Settings
 from surrogate.errors import ModelError, TrainingError, whole_number
@@ -55,6 +56,7 @@ from surrogate.random import ClassifierTraining, stream
 KIND = "classifier"  # and the name of its folder within that of a model
 SURE = 0.98  # the probability at which an image counts as of a class, in formulas
 RATE, DECAY = 3e-3, 1e-2
+MAKE_ONE = "make one: ", Action("fit_classifier(images)", "surrogate classifier DATA")
 
 
 @dataclass(eq=False)
@@ -120,8 +122,9 @@ class Classifier:
         unknown = sorted({*words} - {*self.classes})
         if unknown:
             raise ModelError(
-                f"the classifier does not know the class {unknown[0]!r} (have: "
-                f"{', '.join(self.classes)})"
+                f"the classifier does not know the class {unknown[0]!r}",
+                value=unknown[0],
+                allowed=self.classes,
             )
         if not words:
             raise ModelError("there are no images to measure a classifier with")
@@ -154,16 +157,16 @@ class Classifier:
             store.settle(place)
         if not (place / CONFIG).exists():
             raise ModelError(
-                f"{str(folder)!r} is no folder of a classifier: it has no {CONFIG}; make one: "
-                "surrogate classifier DATA"
+                f"{str(folder)!r} is no folder of a classifier: it has no {CONFIG}",
+                remedy=MAKE_ONE,
             )
         config = store.read_json(place / CONFIG)
         store.check_version(config, place / CONFIG)
         store.check_seal(config, place / CONFIG)
         if config.get("kind") != KIND:
             raise ModelError(
-                f"{str(folder)!r} holds a model of {config.get('kind')!r}, not a classifier; make "
-                "one: surrogate classifier DATA"
+                f"{str(folder)!r} holds a model of {config.get('kind')!r}, not a classifier",
+                remedy=MAKE_ONE,
             )
         digest = str(config.get("weights"))
         weights = tensor_files.read_tensors(place / WEIGHTS, digest)
@@ -204,7 +207,8 @@ def check_place(folder: str | Path) -> None:
             kind = None
         if kind != KIND:
             raise ModelError(
-                f"{str(folder)!r} holds a model, not a classifier: it is left alone; choose another"
+                f"{str(folder)!r} holds a model, not a classifier: it is left alone",
+                remedy="choose another",
             )
 
 

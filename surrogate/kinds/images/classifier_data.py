@@ -18,6 +18,7 @@ import xarray as xr
 from torch import Tensor
 from torch.nn.functional import pad
 
+from constraints.errors import Action
 from surrogate.diffusion.denoise import Denoiser
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import Codec
@@ -74,15 +75,18 @@ def words_of(data: xr.Dataset, labels: Any) -> list[str]:
     if labels is None:
         if LABEL not in data:
             raise ModelError(
-                "the images have no labels to learn from: give a label for each, whole numbers or "
-                "words (a variable 'label', or a file with --labels)"
+                "the images have no labels to learn from",
+                remedy=(
+                    "give a label for each, whole numbers or words: a variable 'label', or ",
+                    Action("labels=...", "a file with --labels"),
+                ),
             )
         labels = data[LABEL].values
     given = np.asarray(labels)
     count = int(data.sizes["sample"])
     if given.shape != (count,):
         many = f"{len(given):,} labels" if given.ndim == 1 else f"labels of shape {given.shape}"
-        raise ModelError(f"{many} for {count:,} images; give one for each")
+        raise ModelError(f"{many} for {count:,} images", remedy="give one for each")
     if given.dtype.kind == "f" and np.isfinite(given).all() and (given % 1 == 0).all():
         given = given.astype(np.int64)
     if given.dtype.kind == "b":
@@ -106,13 +110,15 @@ def _checked(words: list[str]) -> tuple[str, ...]:
     """Their classes, if they are enough to learn from."""
     if len(words) < MIN_IMAGES:
         raise ModelError(
-            f"{len(words)} images are too few to learn from; give {MIN_IMAGES} or more"
+            f"{len(words)} images are too few to learn from",
+            value=len(words),
+            remedy=f"give {MIN_IMAGES} or more",
         )
     classes = _sorted(words)
     if len(classes) < 2:
         raise ModelError(
-            f"all images have the label {classes[0]!r}: there is nothing to tell apart; give "
-            "images of two classes or more"
+            f"all images have the label {classes[0]!r}: there is nothing to tell apart",
+            remedy="give images of two classes or more",
         )
     if len(classes) > MAX_CLASSES:
         raise ModelError(
@@ -122,8 +128,8 @@ def _checked(words: list[str]) -> tuple[str, ...]:
     rare = counts.argmin()
     if counts[rare] < MIN_CLASS_IMAGES:
         raise ModelError(
-            f"the class {str(names[rare])!r} has {counts[rare]} of {len(words):,} images; give "
-            f"{MIN_CLASS_IMAGES} or more of each, or leave it out"
+            f"the class {str(names[rare])!r} has {counts[rare]} of {len(words):,} images",
+            remedy=f"give {MIN_CLASS_IMAGES} or more of each, or leave it out",
         )
     return classes
 

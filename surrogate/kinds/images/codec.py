@@ -212,14 +212,16 @@ def picture(value: Any, name: str = "picture") -> Tensor:
     array = array[None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[0] not in (1, len(COLOURS)) or array.dtype.kind not in "uf":
         raise ModelError(
-            f"{name} is no picture: {array.shape} of {array.dtype}; give bytes or numbers from 0 "
-            "to 1, of the shape (height, width), (height, width, 3) or (channels, height, width)"
+            f"{name} is no picture: {array.shape} of {array.dtype}",
+            remedy="give bytes or numbers from 0 to 1, of the shape (height, width), "
+            "(height, width, 3) or (channels, height, width)",
         )
     scaled = array.astype(np.float64) / (WHITE if array.dtype.kind == "u" else 1)
     if not (np.isfinite(scaled).all() and scaled.min() >= -1e-6 and scaled.max() <= 1 + 1e-6):
         low, high = scaled.min(), scaled.max()
         raise ModelError(
-            f"{name} has values from {low:g} to {high:g}, and pixels count from 0 to 1: scale it"
+            f"{name} has values from {low:g} to {high:g}, and pixels count from 0 to 1",
+            remedy="scale it",
         )
     return torch.from_numpy(scaled)
 
@@ -230,7 +232,8 @@ def mask(value: Any, name: str = "region") -> Tensor:
     if array.ndim != 2 or array.dtype.kind not in "bufi":
         raise ModelError(
             f"the region {name} is a mask of the shape (height, width), not {array.dtype} of "
-            f"{array.shape}; constraints.box makes one of rows and columns"
+            f"{array.shape}",
+            remedy="constraints.box makes one of rows and columns",
         )
     top = 1.0 if array.dtype.kind in "bf" or array.max(initial=0) <= 1 else float(WHITE)
     return torch.from_numpy(np.asarray(array > top / 2))
@@ -241,9 +244,9 @@ def classifier(value: Any, name: str = "class") -> Classifier:
     made = value.as_atom() if hasattr(value, "as_atom") else value
     if not isinstance(made, Classifier):
         raise ModelError(
-            f"{name} is no classifier: {value!r}; load one with "
-            "surrogate.kinds.images.classifier.Classifier.load, or make one of torch code with "
-            "constraints.Classifier(call, classes)"
+            f"{name} is no classifier: {value!r}",
+            remedy="load one with surrogate.kinds.images.classifier.Classifier.load, or make one "
+            "of torch code with constraints.Classifier(call, classes)",
         )
     return made
 
@@ -253,7 +256,9 @@ def function(value: Any, name: str = "function") -> Function:
     if isinstance(value, Function):
         return value
     if not callable(value):
-        raise ModelError(f"{name} is no function but {value!r}; give torch code, or a Function")
+        raise ModelError(
+            f"{name} is no function but {value!r}", remedy="give torch code, or a Function"
+        )
     return Function(value, 1, whole=True)
 
 
@@ -286,16 +291,16 @@ def described(data: xr.Dataset) -> tuple[tuple[int, int, int], bool]:
     dims = tuple(str(name) for name in array.dims)
     if dims not in (("sample", "y", "x"), ("sample", "channel", "y", "x")):
         raise ModelError(
-            f"an image has the dimensions (sample, [channel,] y, x), not ({', '.join(dims)}); "
-            "transpose or rename them"
+            f"an image has the dimensions (sample, [channel,] y, x), not ({', '.join(dims)})",
+            remedy="transpose or rename them",
         )
     size = (array.sizes.get("channel", 1), array.sizes["y"], array.sizes["x"])
     check_size(size)
     if array.dtype == np.uint8 or array.dtype.kind == "f":
         return size, bool(array.dtype == np.uint8)
     raise ModelError(
-        f"pixels are bytes (uint8) or real numbers from 0 to 1, not {array.dtype}; "
-        "surrogate.kinds.images.files.from_array converts them"
+        f"pixels are bytes (uint8) or real numbers from 0 to 1, not {array.dtype}",
+        remedy="surrogate.kinds.images.files.from_array converts them",
     )
 
 
@@ -306,7 +311,7 @@ def _values(data: xr.Dataset, samples: Samples) -> np.ndarray:
         return array.astype(np.float32) / WHITE
     if not (np.isfinite(array).all() and array.min(initial=0) >= 0 and array.max(initial=0) <= 1):
         raise ModelError(
-            "real-valued pixels are numbers from 0 to 1; "
-            "surrogate.kinds.images.files.from_array rescales them"
+            "real-valued pixels are numbers from 0 to 1",
+            remedy="surrogate.kinds.images.files.from_array rescales them",
         )
     return array.astype(np.float32)

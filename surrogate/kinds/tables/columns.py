@@ -100,7 +100,7 @@ class Numbers(Column):
         numbers = as_numbers(name, kind, values)
         there = np.isfinite(numbers)
         if not there.any():
-            raise ModelError(f"{name} has no values; leave it out")
+            raise ModelError(f"{name} has no values", remedy="leave it out")
         known = None if there.all() else Quantiles.fit(there.astype(np.float64))
         return cls(name, kind, Quantiles.fit(numbers[there]), known, attrs)
 
@@ -224,8 +224,8 @@ class Words(Column):
         if len(categories) > MOST_WORDS:
             raise ModelError(
                 f"{name} has {len(categories):,} different words, such as "
-                f"{', '.join(categories[:3])}; at most {MOST_WORDS:,} can be learned: leave it out "
-                "or join them into fewer"
+                f"{', '.join(categories[:3])}; at most {MOST_WORDS:,} can be learned",
+                remedy="leave it out or join them into fewer",
             )
         shares = tuple((counts / len(words)).tolist())
         return cls(name, kind, tuple(categories.tolist()), shares, attrs)

@@ -326,9 +326,9 @@ class TimeSeriesCodec(Codec):
             other = others[name]
             alike = other.kind == variable.kind or self._whole_total(name, other)
             if not alike or other.static != variable.static:
-                cast = "; make it whole: .astype(int)" if variable.kind == "integer" else ""
                 raise ModelError(
-                    f"{name} is {_said(other)} in the data, {_said(variable)} in the model{cast}"
+                    f"{name} is {_said(other)} in the data, {_said(variable)} in the model",
+                    remedy="make it whole: .astype(int)" if variable.kind == "integer" else (),
                 )
         _same_grid(self.times, signals.times)
 
@@ -358,7 +358,8 @@ def _same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
         if abs(a - b) > 1e-6 * gap:
             raise ModelError(
                 f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
-                "model; interpolate, or train a model on this grid"
+                "model",
+                remedy="interpolate, or train a model on this grid",
             )
 
 

@@ -72,8 +72,9 @@ def checked_laws(laws: Any) -> list[dict[str, int | float]]:
         proper = isinstance(law, Mapping) and law and all(isinstance(name, str) for name in law)
         if not proper or not all(_is_weight(weight) for weight in law.values()):
             raise ModelError(
-                f"a conservation law maps names to weights other than 0, not {law!r}; write "
-                '{"S": 1, "I": 1, "R": 1}'
+                f"a conservation law maps names to weights other than 0, not {law!r}",
+                value=law,
+                remedy='write {"S": 1, "I": 1, "R": 1}',
             )
     return [dict(law) for law in laws]
 

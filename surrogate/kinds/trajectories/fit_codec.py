@@ -62,7 +62,9 @@ def fit(
     signals, found, ignored = survey(data)
     samples, steps = data.sizes["sample"], data.sizes["time"]
     if samples < 2:
-        raise ModelError(f"{samples} trajectory is too little to learn from; give at least 2")
+        raise ModelError(
+            f"{samples} trajectory is too little to learn from", remedy="give at least 2"
+        )
     if chunk is not None and chunk < 1:
         raise ModelError(f"chunk is a number of samples >= 1, not {chunk}")
     rows = list(slices(samples, chunk or max(1, CHUNK // steps)))
@@ -156,7 +158,8 @@ def _with_words(data: xr.Dataset, variable: Variable, rows: Sequence[slice]) -> 
         if len(found) > MOST_WORDS:
             raise ModelError(
                 f"{variable.name} has more than {MOST_WORDS} different words, such as "
-                f"{', '.join(sorted(found)[:3])}; drop it, or join them into fewer categories"
+                f"{', '.join(sorted(found)[:3])}",
+                remedy="drop it, or join them into fewer categories",
             )
     return replace(variable, categories=tuple(sorted(found)))
 

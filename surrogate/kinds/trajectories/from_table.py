@@ -275,7 +275,8 @@ def _windows(
         raise ModelError(
             f"no window of {window} steps is free of gaps ({dropped} have some)"
             if dropped
-            else f"windows of {window} steps do not fit into {longest} steps; choose shorter ones"
+            else f"windows of {window} steps do not fit into {longest} steps",
+            remedy=() if dropped else "choose shorter ones",
         )
     coords = {"start": np.array(starts)}
     if len(runs) > 1:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from constraints.errors import Action
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import Samples
 from surrogate.kinds.trajectories.conservation import Relation
@@ -156,9 +157,12 @@ class Totals:
             number = sample_number(samples, sample)
             raise ModelError(
                 f"{self.relation} is said to be conserved, but in sample {number} it is "
-                f"{sums[sample, 0]:g} at step 0 and {sums[sample, step]:g} at step {step}; repair "
-                "the data, or drop their attribute surrogate_config (laws=[] in Python) to learn "
-                "every species by itself"
+                f"{sums[sample, 0]:g} at step 0 and {sums[sample, step]:g} at step {step}",
+                remedy=(
+                    "repair the data, or drop their attribute surrogate_config",
+                    Action(" (or give laws=[])", ""),
+                    " to learn every species by itself",
+                ),
             )
         return sums[:, 0] if self.whole else sums.mean(1)
 

@@ -112,7 +112,9 @@ def from_text(
         return Identity()
     if kind == "log":
         if len(ends) > 1:
-            raise ModelError(f"{name}: {text!r} has two ends; write log(LOW) or logit(LOW, HIGH)")
+            raise ModelError(
+                f"{name}: {text!r} has two ends", remedy="write log(LOW) or logit(LOW, HIGH)"
+            )
         made = _checked(name, Log((ends or [0.0])[0]))
     else:
         low, high = ends if len(ends) == 2 else known
@@ -147,15 +149,15 @@ def from_config(config: Mapping[str, Any], *, name: str) -> Transform:
             return _checked(name, Log(float(low)))
         case "logit":
             return _checked(name, Logit(float(low), float(high)))
-    raise ModelError(f"{name}: unknown transform {kind!r}; have {', '.join(KINDS[:3])}")
+    raise ModelError(f"{name}: unknown transform {kind!r}", value=kind, allowed=KINDS[:3])
 
 
 def _checked(name: str, made: Log | Logit) -> Transform:
     finite = math.isfinite(made.low) and (math.isfinite(made.high) or isinstance(made, Log))
     if not (finite and made.low < made.high):
         raise ModelError(
-            f"{name}: {made.kind} from {made.low:g} to {made.high:g} is no interval; the low end "
-            "is a number below the high one"
+            f"{name}: {made.kind} from {made.low:g} to {made.high:g} is no interval",
+            remedy="give a low end below the high one",
         )
     return made
 

@@ -88,10 +88,10 @@ def survey(data: xr.Dataset) -> tuple[Layout, tuple[Variable, ...], tuple[str, .
     names = [str(name) for name in data.data_vars]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ModelError(f"two variables have the name {twice[0]!r}; rename one of them")
+        raise ModelError(f"two variables have the name {twice[0]!r}", remedy="rename one of them")
     for name in names:
         if not name.isprintable() or not name or '"' in name:
-            raise ModelError(f"{name!r} cannot be a name in formulas; rename the variable")
+            raise ModelError(f"{name!r} cannot be a name in formulas", remedy="rename the variable")
     try:
         layout = layout_of(data)
     except (DataError, FormulaError) as problem:
@@ -259,19 +259,23 @@ def _refusal(data: xr.Dataset, variable: Variable) -> ModelError:
     if variable.kind == "words":
         known = ", ".join(variable.categories)
         if pd.isna(word) or not str(word).strip():
-            return ModelError(f"{name} is missing {where}; drop or repair those samples")
+            return ModelError(f"{name} is missing {where}", remedy="drop or repair those samples")
         return ModelError(f"{name} has unknown words, such as {word!r}: {where}; known are {known}")
     if not math.isfinite(value):
         what = "missing (NaN)" if math.isnan(value) else "infinite"
-        return ModelError(f"{name} has {what} values: {where}; drop or repair those samples")
+        remedy = "drop or repair those samples"
+        return ModelError(f"{name} has {what} values: {where}", value=value, remedy=remedy)
     if variable.kind == "integer" and (value != round(value) or abs(value) >= EXACT):
         return ModelError(
-            f"{name} should hold whole numbers below 2^53, and has {value:g}: {where}; make it a "
-            "real variable"
+            f"{name} should hold whole numbers below 2^53, and has {value:g}: {where}",
+            value=value,
+            remedy="make it a real variable",
         )
     return ModelError(
         f"{name}: {transform.kind} needs values between {transform.low:.4g} and "
-        f"{transform.high:.4g}, not {value:g}: {where}; choose wider ends or identity"
+        f"{transform.high:.4g}, not {value:g}: {where}",
+        value=value,
+        remedy="choose wider ends or identity",
     )
 
 
