@@ -47,7 +47,7 @@ def test_a_judge_from_a_file(here: Path) -> None:
     assert told["path"] == "judge"
     assert told["classes"] == ["0", "7"]
     assert told["held_out"]["images"]["images"] == 12
-    assert told["command"] == "surrogate classifier bars.npz --epochs 2 --width 8 --out judge " + (
+    assert told["command"] == "surrogate classifier bars.npz --out judge --epochs 2 --width 8 " + (
         "--threads 1"
     )
     assert "held-out images: " in done.stderr
