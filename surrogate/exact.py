@@ -1,4 +1,8 @@
-"""A surrogate whose score is known, to judge samplers by: nothing is learned."""
+"""A surrogate with a known score, such as that of a Gaussian: nothing is learned.
+
+It is part of the package because benchmarks and tests judge samplers by it: with an exact denoiser,
+what differs from the target distribution is an error of the sampler alone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from surrogate.model import Surrogate
 
 
 class Exact(Surrogate):
-    """A surrogate with an analytic denoiser (`gaussian`) in place of a network."""
+    """A surrogate with an analytic denoiser (`diffusion.gaussian`) in place of a network."""
 
     @property
     def device(self) -> torch.device:

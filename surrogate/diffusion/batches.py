@@ -1,9 +1,9 @@
-"""Where training batches come from: blocks of a dataset, or fresh ones from a simulator.
+"""Sources of training batches: a dataset, or a simulator that makes new samples.
 
-A source keeps one block of encoded samples in memory, so that a run's memory does not grow with
-its data. A block of a dataset is a handful of pieces from all over it, each read in one go; an
-epoch has every piece once. A block, its noise and the order of its batches are functions of the
-seed and of the step, which makes a run repeatable and resumable.
+A source keeps one block of encoded samples in memory, so the memory of a run does not grow with its
+data. A block of a dataset consists of several contiguous pieces from all over it, each read at
+once; an epoch contains every piece once. A block, its dequantisation noise and the order of its
+batches are functions of the seed and the step, so a run is reproducible and can be resumed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Load = Callable[[int], Tensor]
 
 
 class Encoder(Protocol):
-    """What turns samples into tensors: a codec."""
+    """A map from samples to tensors: a codec."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one encoded sample."""
+        """The shape of one encoded sample."""
 
     def encode(
         self, data: xr.Dataset, samples: slice | np.ndarray, generator: torch.Generator
@@ -40,14 +40,14 @@ class Encoder(Protocol):
 
 
 def block_size(codec: Encoder) -> int:
-    """Samples in a block."""
+    """Number of samples in a block."""
     return max(
         MIN_BLOCK_SAMPLES, min(BLOCK_SAMPLES, BLOCK_NUMBERS // max(1, math.prod(codec.shape)))
     )
 
 
 class Blocks:
-    """Batches from blocks: `load(j)` gives the j-th, (N, *shape), where N is about `size`."""
+    """Batches from blocks: `load(j)` returns the j-th, (N, *shape), with N close to `size`."""
 
     def __init__(self, load: Load, size: int, seed: int) -> None:
         self.load, self.size, self.seed = load, size, seed
@@ -95,7 +95,7 @@ def from_dataset(codec: Encoder, data: xr.Dataset, held_out: np.ndarray, seed: i
 
 
 def from_simulator(codec: Encoder, simulate: Callable[[int, int], xr.Dataset], seed: int) -> Blocks:
-    """Fresh trajectories in every block: `simulate(first, samples)` makes those it is asked for."""
+    """New trajectories in every block: `simulate(first, samples)` returns the next ones."""
     size = block_size(codec)
 
     def load(j: int) -> Tensor:

@@ -1,8 +1,8 @@
-"""Checkpoints: a folder with the state of a run that is not finished, from which it can go on.
+"""Checkpoints: a folder with the state of an unfinished run, from which it can be resumed.
 
-`state.json` names the tensors that belong to it and their hash, and is replaced last and in one
-step; so a run that is killed at any moment leaves a checkpoint that is whole, its last one or the
-one before. Only files of a run's own are ever removed.
+`state.json` names the file of the tensors and its hash, and is replaced last and atomically: a run
+that is killed at any moment leaves a complete checkpoint, the last one or the one before. Only
+files that a run wrote are ever removed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ START_AGAIN = "start again with ", Action("resume=False", "--force")
 
 
 class Checkpoints:
-    """The checkpoint of one run; `command`: the words that started it, for messages."""
+    """The checkpoint of one run; `command`: the command line that started it, for messages."""
 
     def __init__(self, folder: Path, command: Sequence[str] = ()) -> None:
         self.folder, self.command = folder, list(command)
         self.step: int | None = None  # of what is kept
 
     def keep(self, state: State, run: Mapping[str, Any]) -> None:
-        """Replace the checkpoint; `run` is what must be the same for a run to go on."""
+        """Replace the checkpoint; `run`: what must be equal when the run is resumed."""
         name = TENSORS.format(step=state.step)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class Checkpoints:
                 file.unlink(missing_ok=True)
 
     def last(self, run: Mapping[str, Any]) -> State:
-        """The state that was kept, if it is of the same run."""
+        """The stored state; ModelError if it is damaged or belongs to another run."""
         try:
             config = store.read_json(self.folder / STATE)
             store.check_version(config, self.folder / STATE)

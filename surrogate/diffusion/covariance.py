@@ -13,8 +13,8 @@ from torch import Tensor
 
 from surrogate.errors import ModelError
 
-RANK = 512  # directions that are told apart
-WHOLE = 1024  # coordinates up to which all are
+RANK = 512  # directions with eigenvalues of their own
+WHOLE = 1024  # coordinates up to which all directions have one
 
 
 class Covariance:
@@ -75,7 +75,7 @@ class Covariance:
         return cls.restore(torch.ones(min(2, size)), torch.eye(size, 1))
 
     def repeated(self, times: int) -> Covariance:
-        """That of so many independent samples, one after the other."""
+        """The covariance of `times` independent samples, concatenated."""
         if times == 1:
             return self
         own, rest = self._split(self.values)
@@ -112,7 +112,7 @@ class Covariance:
         return (self.vectors * own) @ self.vectors.mT + rest * torch.eye(self.size).to(own)
 
     def _split(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """What is along the vectors beyond what is along all directions, and the latter."""
+        """Eigenvalues along the vectors in excess of ρ, and ρ."""
         rank = self.vectors.shape[1]
         if rank == self.size:
             return values, values.new_zeros(())

@@ -25,7 +25,7 @@ from surrogate.errors import ModelError
 
 
 class Denoiser(ABC):
-    """E[x_0 | x]; whatever is one, guided or learned or exact, goes into any sampler."""
+    """E[x_0 | x]: learned, exact or guided; every sampler takes any of them."""
 
     @abstractmethod
     def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def expand(sigma: Tensor, x: Tensor) -> Tensor:
 
 
 class Bounded(Denoiser):
-    """A denoiser whose estimates are kept in a convex set that holds the data: there they belong.
+    """A denoiser with estimates kept in a convex set that holds the data, as E[x_0 | x] is.
 
     `within` maps a batch into the set, and leaves alone what is in it.
     """

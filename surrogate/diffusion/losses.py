@@ -1,4 +1,7 @@
-"""Objectives of score models, per sample: denoising, sliced, and their mixture.
+"""Losses of score models, one number for each sample: denoising, sliced, and their mixture.
+
+Score matching minimises E|ψ - ∇ log p|² without knowing p (Hyvärinen 2005); with Gaussian noise it
+becomes denoising (Vincent 2011), and random projections avoid the trace (Song et al. 2019).
 
 With x = x0 + σn the denoising loss is λ(σ)·mean (D(x, σ) - x0)², λ = (σ² + s²)/(σs)² with s the
 data's scale, which makes all noise levels count alike (Karras et al., 2022, arXiv:2206.00364); the

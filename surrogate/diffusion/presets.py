@@ -1,7 +1,7 @@
-"""Presets: how much work a training run is.
+"""Presets: named sizes of a training run, in steps and depth of the network.
 
 A preset is adapted three times: to the kind of data (`Kind.tuned`), to the number of samples
-(`within`), and to data that are simulated while it runs (`endless`).
+(`within`), and to data that are simulated during the run (`endless`).
 """
 
 from __future__ import annotations

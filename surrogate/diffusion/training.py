@@ -1,8 +1,10 @@
-"""Fitting a denoiser: AdamW with warm-up and cosine decay, moving averages, early stopping.
+"""Fitting a denoiser: θ minimises the expected loss (`losses`) over data, noise levels and noise.
 
-A run is a function of its seed and its settings. Every step draws its batch and its noise from a
-generator seeded by (seed, step), so a run that was interrupted goes on from its last checkpoint
-bit for bit. What is kept is the moving average of the weights with the least loss on held-out data.
+AdamW with warm-up and cosine decay (Loshchilov & Hutter 2019, arXiv:1711.05101), an exponential
+moving average of the weights, and early stopping: the result is the average with the smallest loss
+on held-out data. A run is a function of its seed and settings. Every step draws its batch and its
+noise from a generator seeded by (seed, step), so an interrupted run continues from its last
+checkpoint bit for bit.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ MOMENTS = "exp_avg", "exp_avg_sq"  # what AdamW keeps of the gradients, beside t
 
 
 class Source(Protocol):
-    """Where batches come from."""
+    """A source of batches."""
 
     def batch(self, step: int, size: int) -> Tensor:
         """The clean samples of a step: (size, *shape); a function of the step alone."""
@@ -34,7 +36,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run goes; the defaults suit some 1e5 trajectories of some 1e2 numbers."""
+    """Settings of the optimiser; the defaults suit about 1e5 trajectories of about 1e2 numbers."""
 
     steps: int = 8_000
     batch: int = 512
@@ -60,7 +62,7 @@ class Settings:
             raise ModelError(f"average must be in [0, 1), not {self.average}")
 
     def rate_at(self, step: int) -> float:
-        """Warm-up, then half a cosine down to a hundredth."""
+        """The learning rate at a step: linear warm-up, then a cosine down to a hundredth."""
         if step < self.warm_up:
             return self.rate * (step + 1) / self.warm_up
         done = (step - self.warm_up) / max(1, self.steps - self.warm_up)
@@ -69,7 +71,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Look:
-    """The run at one moment: losses since the last look and on held-out data."""
+    """An evaluation: the training loss since the last one, and the loss on held-out data."""
 
     step: int
     loss: float
@@ -78,7 +80,7 @@ class Look:
 
 @dataclass
 class State:
-    """All that a run needs to go on: it is what a checkpoint holds."""
+    """All that a run needs to continue: the content of a checkpoint."""
 
     step: int
     tensors: dict[str, Tensor]
@@ -142,9 +144,9 @@ class Trainer:
         progress: Callable[[Trainer], None] = lambda trainer: None,
         keep: Callable[[State], None] = lambda state: None,
     ) -> dict[str, Tensor]:
-        """To the end: the best averaged weights. `keep` gets a state after every look.
+        """Run to the end and return the best averaged weights; `keep` gets each state.
 
-        An interrupted step leaves weights that are half changed: go on from what was kept.
+        An interrupted step leaves partly updated weights: continue from the last kept state.
         """
         while not self.done:
             self.advance()
@@ -155,7 +157,7 @@ class Trainer:
 
     @property
     def done(self) -> bool:
-        """Whether all steps are made, or the last looks brought nothing."""
+        """Whether all steps are done, or the last `patience` evaluations brought no improvement."""
         if self.step >= self.settings.steps:
             return True
         recent = self.looks[-self.settings.patience :]
@@ -217,7 +219,7 @@ class Trainer:
 
     @cached_property
     def hopeless(self) -> float:
-        """A loss far above that of one who knows nothing but the data's scale."""
+        """The loss that counts as divergence: far above that of a denoiser for white noise."""
         nothing = self._held_out_loss(_Shrinking(self.loss.scale))
         return nothing + 1000 * (1 + abs(nothing))
 
@@ -244,7 +246,7 @@ class Trainer:
     # checkpoints
 
     def state(self) -> State:
-        """A copy of all that the run needs to go on."""
+        """A copy of all that the run needs to continue."""
         tensors: dict[str, Tensor] = {}
         for name, weight in self.weights.items():
             tensors[f"weights.{name}"] = weight.detach().clone()
@@ -257,7 +259,7 @@ class Trainer:
         return State(self.step, tensors, list(self.looks), self.least)
 
     def restore(self, state: State) -> None:
-        """Go on from a state, or refuse it and change nothing."""
+        """Continue from a state; one of another model is refused, and nothing changes."""
         moments = MOMENTS if state.step else ()
         found: dict[str, dict[str, Tensor]] = {}
         for group in ("weights", "averages", "best", *moments):
@@ -285,7 +287,7 @@ class Trainer:
 
 
 class _Shrinking(Denoiser):
-    """Exact for white noise of the data's scale."""
+    """The exact denoiser of data N(0, scale² I)."""
 
     def __init__(self, scale: float) -> None:
         self.scale = scale

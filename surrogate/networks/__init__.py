@@ -1,6 +1,6 @@
-"""Networks: functions of a noisy sample and its noise level, of the sample's shape.
+"""Networks F(x, c_noise) of a noisy sample and its noise level, with values of the sample's shape.
 
-Submodules load when first used.
+`diffusion.denoise` makes denoisers of them. Submodules load when first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""A small convolutional network that tells classes of images apart.
+"""A small convolutional classifier of images: scores (B, K) of images (B, C, H, W).
 
-3 x 3 convolutions, each second one halving the size until few pixels are left; between them
-residual steps x + conv(silu(norm(x))), and at the end the mean over all places. It is smooth (SiLU)
-and looks at one image at a time (group norm, Wu and He, 2018, arXiv:1803.08494), so that its
-gradient at an image is of use and is the same in any batch.
+3 x 3 convolutions with stride 2 until few pixels are left; between them residual steps
+x + conv(silu(norm(x))), and at the end the mean over all positions. It is smooth (SiLU) and treats
+each image by itself (group norm, Wu & He 2018, arXiv:1803.08494), so its gradient with respect to
+an image exists and does not depend on the batch.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from surrogate.networks.embedding import at_least_one
 from surrogate.networks.unet import FORMAT, halved
 
 COARSEST = 4  # pixels a side at which nothing halves the size further
-GROUP = (
-    8  # features that are normalised together: one alone would lose its mean, which is asked for
-)
+GROUP = 8  # features normalised together: one alone would lose its mean, which carries the class
 
 
 def halvings_for(side: int) -> int:
-    """How often the size of a picture of so many pixels a side is halved: once or more."""
+    """How often an image of `side` pixels is halved: at least once."""
     return max(1, math.ceil(math.log2(max(1.0, side / COARSEST))))
 
 
@@ -51,7 +49,7 @@ class Convolutional(nn.Module):
     def __init__(
         self, channels: int, side: int, classes: int, features: int = 32, depth: int = 1
     ) -> None:
-        """`side`: of the images, the longer one."""
+        """`side`: the longer side of the images, in pixels."""
         super().__init__()
         at_least_one(channels=channels, side=side, classes=classes, features=features, depth=depth)
         features = GROUP * math.ceil(features / GROUP)

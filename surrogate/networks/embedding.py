@@ -1,8 +1,8 @@
-"""What the networks share: an embedding of the noise level, and blocks that it modulates.
+"""The embedding of the noise level, and residual blocks that it modulates.
 
 A block is x + gate · f(norm(x)·(1 + scale) + shift), where scale, shift and gate are linear in the
-embedding and start at zero (adaptive layer norm; Peebles and Xie, 2023, arXiv:2212.09748), so that
-an untrained network is the identity between its input and output maps.
+embedding and start at zero (adaptive layer norm; Peebles & Xie 2023, arXiv:2212.09748), so an
+untrained network is the identity between its input and output maps.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Block(nn.Module):
 
 
 def at_least_one(**sizes: int) -> None:
-    """Refuse sizes that no network can have."""
+    """ModelError unless every size is a whole number >= 1."""
     for name, size in sizes.items():
         if type(size) is not int or size < 1:
             raise ModelError(f"{name} of a network must be a whole number >= 1, not {size!r}")

@@ -1,4 +1,7 @@
-"""A residual perceptron on flat samples (B, D): for tables, and for short series."""
+"""A residual multilayer perceptron on flat samples (B, D), for tables (He et al. 2016).
+
+The blocks are those of `embedding`, modulated by the noise level.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from surrogate.networks.embedding import Block, NoiseEmbedding, at_least_one
 
 
 def fitting_width(size: int) -> int:
-    """A width for rows of so many numbers: some times as many, within reason."""
+    """The default width for rows of `size` numbers: twice as many, between 256 and 1024."""
     return min(1024, max(256, 32 * math.ceil(2 * size / 32)))
 
 
 class ResidualMLP(nn.Module):
-    """(B, D) to (B, D): a linear map in, `depth` blocks of `width`, a linear map out, from zero."""
+    """(B, D) to (B, D): linear in, `depth` blocks of `width`, linear out, initially zero."""
 
     def __init__(self, size: int, width: int | None = None, depth: int = 4) -> None:
         super().__init__()

@@ -1,10 +1,9 @@
-"""The temporal MLP: a mixer of patches of time (after Tolstikhin et al., 2021, arXiv:2105.01601).
+"""The temporal MLP: an MLP-Mixer over patches of time (Tolstikhin et al. 2021, arXiv:2105.01601).
 
-A series (C, T) is cut into patches of consecutive steps, all channels together, small enough that
-one linear map reads a patch and loses nothing. Blocks alternate between mixing the features within
-each patch and mixing the patches; every block knows the noise level. A short series is a single
-patch, and the network is then a residual perceptron on all of it; a thousand steps are some tens of
-patches.
+A series (C, T) is cut into patches of consecutive steps with all channels, each embedded by one
+linear map. Blocks alternate between mixing the features within each patch and mixing the patches;
+all are modulated by the noise level. A short series is a single patch, and the network is then a
+residual perceptron; a thousand steps make some tens of patches.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ def patching(channels: int, steps: int) -> tuple[int, int]:
 
 
 def fitting_width(patches: int, numbers: int) -> int:
-    """A width for patches of so many numbers: somewhat more than they are, within reason."""
+    """The default width for patches of `numbers` numbers: 1.25 times as many, within bounds."""
     return min(512, max(256 if patches == 1 else 128, 32 * math.ceil(1.25 * numbers / 32)))
 
 
 class TemporalMLP(nn.Module):
-    """(B, C, T) to (B, C, T), from zero; `width` None is chosen to fit the series."""
+    """(B, C, T) to (B, C, T), initially zero; `width` None: chosen by the size of the series."""
 
     def __init__(self, channels: int, steps: int, width: int | None = None, depth: int = 4) -> None:
         super().__init__()

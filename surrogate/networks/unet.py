@@ -1,10 +1,10 @@
-"""A compact U-Net for images (after Ronneberger et al., 2015, arXiv:1505.04597).
+"""A compact U-Net for images (B, C, H, W) (Ronneberger et al. 2015, arXiv:1505.04597).
 
-Pixels are read in blocks of 2 x 2 where an image is large enough: convolutions at full resolution
-cost most and teach least. Then each level halves the size, the first time doubling the width, with
-residual blocks of two 3 x 3 convolutions on the way down and up; what was seen on the way down is
-added on the way up, and the smallest size has self-attention. Every block is modulated by the
-noise level as in `embedding`, and starts as the identity; the output starts at zero.
+Images of 16 pixels a side or more are read in blocks of 2 x 2 pixels: convolutions at full
+resolution cost most and contribute least. Each level halves the size, the first one doubling the
+width, with residual blocks of two 3 x 3 convolutions on the way down and up; skip connections are
+added, and the smallest size has self-attention. Every block is modulated by the noise level as in
+`embedding` and starts as the identity; the output starts at zero.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ FORMAT = torch.channels_last  # which convolutions on processors prefer
 
 
 def levels_for(side: int) -> int:
-    """How many sizes a picture of so many pixels a side is seen at, each half of the last."""
+    """Number of resolutions for an image of `side` pixels, each half of the previous one."""
     return 1 + max(0, math.ceil(math.log2(max(1.0, side / COARSEST))))
 
 
 def halved(x: Tensor, training: bool) -> AbstractContextManager[object]:
-    """Arithmetic in bfloat16 while training, where the processor has it: half of the time."""
+    """Arithmetic in bfloat16 while training, where the processor supports it: twice as fast."""
     if not training:
         return nullcontext()
     has = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
@@ -92,7 +92,7 @@ class Attention(nn.Module):
 
 
 class UNet(nn.Module):
-    """(B, C, H, W) to (B, C, H, W), from zero; `depth` blocks at each size, down and up."""
+    """(B, C, H, W) to (B, C, H, W), initially zero; `depth` blocks at each size, down and up."""
 
     def __init__(
         self, channels: int, height: int, width: int, features: int | None = None, depth: int = 1
