@@ -14,11 +14,15 @@ from constraints.errors import FormulaError
 START = Step(None, 0)
 
 
-def descend(node: Node) -> Iterator[Node]:
+def descend(node: Node) -> list[Node]:
     """The node and everything below it."""
+    return list(_below(node))
+
+
+def _below(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children():
-        yield from descend(child)
+        yield from _below(child)
 
 
 def names(node: Node) -> set[str]:

@@ -330,7 +330,7 @@ def test_models_that_cannot_be_sampled(small: Path) -> None:
     [
         (("train", "nothing.nc"), "there is no file"),
         (("train", "x" * 300 + ".nc"), "File name too long"),
-        (("train", ""), "neither a netCDF file"),
+        (("train", ""), "neither a Zarr folder"),
         (("train", "trajectories.nc", "--simulate", "esirs"), "not both"),
         (("train", "--simulate", "essirs"), "did you mean 'esirs'"),
         (("train", "--window", "5"), "is for tables"),
