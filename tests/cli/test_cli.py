@@ -197,7 +197,7 @@ SIMULATE = ("simulate", "esirs", "-n", "10")
         (("simulate", "esirs", "--samples", "1000000000000"), "MB free"),
         ((*SIMULATE, "--threads", "0"), "threads must be"),
         ((*SIMULATE, "--max-events", "0"), "max_events must be"),
-        ((*SIMULATE, "--initial", "S=95,Q=5"), "unknown variable 'Q'"),
+        ((*SIMULATE, "--initial", "S=95,Q=5"), "unknown species 'Q'"),
         ((*SIMULATE, "--initial", "S=95,I=6"), "more than the population"),
         ((*SIMULATE, "--initial", "S=9.5"), "whole number"),
         ((*SIMULATE, "--initial", "S=-3"), "whole number"),
