@@ -149,7 +149,7 @@ def _next(found: Facts, data: str, against: str | None, example: str | None) -> 
     again = f"surrogate report {shlex.quote(data)} --against reference.nc --force"
     network = found.network.get("network") or {}
     name = str(network.get("name") or "MODEL")
-    if found.asked is None:
+    if found.requirements is None:
         return f"surrogate simulate {shlex.quote(name)} -o reference.nc, then {again}"
-    rules = " ".join(f"--where {shlex.quote(part.text)}" for part in found.asked.parts)
+    rules = " ".join(f"--where {shlex.quote(part.text)}" for part in found.requirements.parts)
     return f"surrogate reference {shlex.quote(name)} {rules}, then {again}"

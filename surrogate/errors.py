@@ -21,6 +21,13 @@ class ModelError(SurrogateError, ValueError):
     exit_code = 2
 
 
+def as_model_error(problem: SurrogateError) -> ModelError:
+    """The same problem as a ModelError, for formulas and data that a model cannot use."""
+    return ModelError(
+        problem.problem, value=problem.value, allowed=problem.allowed, remedy=problem.remedy
+    )
+
+
 class SamplingError(SurrogateError, RuntimeError):
     """A run that found no sample."""
 

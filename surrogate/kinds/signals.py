@@ -20,7 +20,7 @@ from torch import Tensor
 
 from constraints import DataError, Layout, Signal
 from constraints.physics.rules import limits
-from surrogate.kinds.description import described_in
+from surrogate.io.attributes import simulation
 from surrogate.kinds.kind import Data as Data
 from surrogate.kinds.kind import kind_of
 from surrogate.kinds.label_names import ABSENT, LABELS, label_columns
@@ -42,7 +42,11 @@ def layout_of(data: Data, instances: int | None = None) -> Layout:
     dimension `instance`.
     """
     if isinstance(data, xr.Dataset) and "sample" not in data.dims:
-        raise DataError(f"the dataset has no dimension 'sample' (have: {list(data.dims)})")
+        raise DataError(
+            f"the dataset has no dimension 'sample', but {list(data.dims)}",
+            value=list(data.dims),
+            remedy="rename the dimension of samples",
+        )
     return kind_of(data).layout(data, instances)
 
 
@@ -88,7 +92,7 @@ def some(signals: Sequence[Signal]) -> tuple[Signal, ...]:
 
 def described(data: Data) -> dict[str, Any]:
     """The description of the simulation that made the data; empty where there is none."""
-    return described_in(data.attrs.get("surrogate_config"))
+    return simulation(data.attrs)
 
 
 def samples_of(data: Data) -> int:
@@ -219,10 +223,14 @@ def tensors(
     if layout.instances > 1 and not apart:
         count = samples_of(data)
         if count % layout.instances:
-            raise DataError(f"{count} samples do not divide into groups of {layout.instances}")
+            raise DataError(
+                f"{count} samples do not divide into groups of {layout.instances}",
+                value=count,
+                remedy=f"give a multiple of {layout.instances} samples",
+            )
         begin, end, step = samples.indices(count // layout.instances)
         if step != 1:
-            raise DataError("groups of samples are taken one after the other")
+            raise DataError("groups of samples are consecutive: a step of 1 is needed", value=step)
         rows = slice(begin * layout.instances, end * layout.instances)
     chosen = [signal for signal in layout.signals if names is None or signal.name in names]
     found = {signal.name: read(data, signal, rows) for signal in chosen}
@@ -309,8 +317,9 @@ def _missing(data: Data, signal: Signal) -> DataError:
             first += f", step {place[1]}" if len(place) == 2 else ""
         count += int(absent.reshape(len(absent), -1).any(1).sum())
     return DataError(
-        f"{signal.name} has {what} in {count:,} of {total:,} samples, first at {first}; "
-        "drop or repair them"
+        f"{signal.name} has {what} in {count:,} of {total:,} samples, first at {first}",
+        value=signal.name,
+        remedy="drop or repair them",
     )
 
 

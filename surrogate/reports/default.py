@@ -8,12 +8,12 @@ import xarray as xr
 
 from surrogate.evaluation.result import Evaluation
 from surrogate.reports import figures
-from surrogate.reports.asked import Part, asked
 from surrogate.reports.comparison import distances
 from surrogate.reports.conditions import condition
 from surrogate.reports.facts import Facts, Subject
 from surrogate.reports.markup import Html, figure, section
-from surrogate.reports.origin import cost, provenance
+from surrogate.reports.provenance import cost, provenance
+from surrogate.reports.requirements import Requirement, requirements_in
 from surrogate.reports.scenario import rules, scenario
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def read(
         subject,
         samples,
         labels,
-        asked(attrs, lambda part: Part(str(part), condition(str(part)))),
+        requirements_in(attrs, lambda part: Requirement(str(part), condition(str(part)))),
         drawing,
         attrs=attrs,
         against_attrs=None if against is None else other,

@@ -1,4 +1,5 @@
-"""What samples tell about themselves: a scenario, who meets it, its probability, how it was found.
+"""The facts of a report: a scenario, the share of samples that meets it, its probability, and how
+the samples were made.
 
 Common to all kinds of data; a kind adds its words (`Subject`) and what its own sections show
 (`content`). Attributes may come from a stranger: see `surrogate.io.attributes`.
@@ -21,7 +22,7 @@ from surrogate.evaluation.result import Evaluation
 from surrogate.evaluation.verdict import Verdict
 from surrogate.evaluation.weights import effective_sample_size, normalised_weights
 from surrogate.io.attributes import json_object, number, simulation
-from surrogate.reports.asked import Asked
+from surrogate.reports.requirements import Requirements
 from surrogate.reports.trust import verdict
 
 Tile = tuple[str, str, str]  # label, figure, and what stands below it
@@ -65,7 +66,7 @@ class Facts:
     attrs: Mapping[Any, Any]
     samples: int
     weight: np.ndarray | None
-    asked: Asked | None
+    requirements: Requirements | None
     rules: tuple[Rule, ...]
     satisfied: float | None
     content: Any
@@ -80,12 +81,12 @@ class Facts:
         subject: Subject,
         samples: int,
         labels: xr.Dataset,
-        asked: Asked | None,
+        requirements: Requirements | None,
         content: Any,
         *,
         attrs: Mapping[Any, Any],
         against_attrs: Mapping[Any, Any] | None = None,
-        against_asked: Asked | None = None,
+        against_requirements: Requirements | None = None,
         evaluation: Evaluation | None = None,
         unshared: tuple[str, ...] = (),
     ) -> Facts:
@@ -97,14 +98,14 @@ class Facts:
             attrs,
             samples,
             weight,
-            asked,
+            requirements,
             _rules(labels, weight),
             None if met is None else float(np.average(met, weights=weight)),
             content,
             against_attrs,
             evaluation,
             unshared,
-            asked is not None and asked.same_as(against_asked),
+            requirements is not None and requirements.same_as(against_requirements),
         )
 
     @cached_property

@@ -16,7 +16,7 @@ from surrogate.evaluation.result import Distance
 from surrogate.evaluation.verdict import Verdict
 from surrogate.reports.facts import Facts, Tile
 from surrogate.reports.markup import Html, document, element
-from surrogate.reports.origin import footer
+from surrogate.reports.provenance import footer
 from surrogate.reports.wording import chance, give_or_take, odds, several, shortened, signed
 
 Section = Callable[[Facts], list[Html]]
@@ -31,7 +31,9 @@ def page(facts: Facts, sections: Iterable[Section], title: str | None = None) ->
 
 
 def _headline(facts: Facts, title: str) -> Html:
-    over = "Scenario report" if facts.asked is not None else facts.subject.plural.capitalize()
+    over = (
+        "Scenario report" if facts.requirements is not None else facts.subject.plural.capitalize()
+    )
     network = facts.network.get("network") or {}
     over += f" · {shortened(network['name'])}" if network.get("name") else ""
     return element(
@@ -45,7 +47,7 @@ def _headline(facts: Facts, title: str) -> Html:
 
 
 def _title(facts: Facts) -> str:
-    lines = [part.words for part in facts.asked.parts] if facts.asked else []
+    lines = [part.words for part in facts.requirements.parts] if facts.requirements else []
     question = several([re.sub(r" \(step \d+\)", "", line or "") for line in lines])
     if lines and all(lines) and len(question) <= MAX_QUESTION:
         return f"What if {question}?"
@@ -58,7 +60,7 @@ def _title(facts: Facts) -> str:
 def _lead(facts: Facts) -> str:
     """The answer in a few sentences."""
     span = f"{facts.samples:,} {facts.subject.plural} of {facts.subject.extent}"
-    if facts.asked is None:
+    if facts.requirements is None:
         made = "drawn from a learned model" if facts.sampled else "as they were given"
         usual = "Nothing was required of them: they show what is usual."
         if facts.satisfied is not None:

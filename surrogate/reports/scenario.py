@@ -22,17 +22,17 @@ MARGIN = (
 
 
 def scenario(facts: Facts) -> list[Html]:
-    if facts.asked is None:
+    if facts.requirements is None:
         return []
     lines = []
-    for part in facts.asked.parts[:MAX_RULES]:
+    for part in facts.requirements.parts[:MAX_RULES]:
         words = part.words
         lines.append(element("li", shortened(words) if words else _code(part.text)))
     named = [rule.name for rule in facts.rules if not rule.physics]
-    own = named or [part.text for part in facts.asked.parts]
+    own = named or [part.text for part in facts.requirements.parts]
     more = []
-    if facts.asked.physics:
-        laws = [shortened(each) for each in facts.asked.physics[:MAX_RULES]]
+    if facts.requirements.physics:
+        laws = [shortened(each) for each in facts.requirements.physics[:MAX_RULES]]
         more = [
             element("p", "Besides, the laws of the network had to hold:"),
             element("pre", "\n".join(laws)),

@@ -13,12 +13,12 @@ from surrogate.kinds.images.plot import contact_sheet
 from surrogate.kinds.images.values import size_of, spelled, told
 from surrogate.kinds.label_names import LABELS
 from surrogate.reports import figures
-from surrogate.reports.asked import Part, asked
 from surrogate.reports.comparison import HOW_TO_READ, distance_table
 from surrogate.reports.conditions import condition
 from surrogate.reports.facts import Facts, Subject, loaded
 from surrogate.reports.markup import Html, element, figure, section
-from surrogate.reports.origin import cost, provenance
+from surrogate.reports.provenance import cost, provenance
+from surrogate.reports.requirements import Requirement, requirements_in
 from surrogate.reports.scenario import rules, scenario
 
 MAX_LOADED = 256  # images of each dataset
@@ -54,13 +54,13 @@ def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
         subject,
         samples,
         labels,
-        asked(data.attrs, lambda part: Part(str(part), condition(str(part)))),
+        requirements_in(data.attrs, lambda part: Requirement(str(part), condition(str(part)))),
         Pictures(loaded(data.isel(sample=slice(MAX_LOADED)), "the data"), other),
         attrs=data.attrs,
         against_attrs=None if against is None else against.attrs,
-        against_asked=None
+        against_requirements=None
         if against is None
-        else asked(against.attrs, lambda part: Part(str(part))),
+        else requirements_in(against.attrs, lambda part: Requirement(str(part))),
         evaluation=evaluation,
     )
 

@@ -16,7 +16,6 @@ from surrogate.io.grids import restored
 from surrogate.io.reading import TableOptions
 from surrogate.kinds.label_names import LABELS, label_columns
 from surrogate.kinds.tables.schema import to_frame, understand
-from surrogate.kinds.trajectories.files import located_in
 
 Data = xr.Dataset | pd.DataFrame
 
@@ -77,7 +76,7 @@ def learnable(data: Data, path: str, options: TableOptions, say: Say) -> xr.Data
     try:
         understood = understand(frame, options.types or {}, options.missing or "model")
     except ModelError as problem:
-        raise located_in(path, problem) from None
+        raise problem.at(path) from None
     for line in understood.lines():
         say(line)
     return understood.data

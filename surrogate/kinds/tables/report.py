@@ -21,12 +21,12 @@ from surrogate.kinds.tables.compare import compare
 from surrogate.kinds.tables.plot import small_multiples
 from surrogate.kinds.tables.privacy import NEAREST, Privacy
 from surrogate.reports import figures
-from surrogate.reports.asked import Asked, Part, asked
 from surrogate.reports.comparison import distance_table, unshared_note
 from surrogate.reports.conditions import condition
 from surrogate.reports.facts import Facts, Subject, Tile, loaded
 from surrogate.reports.markup import Html, element, figure, section, table
-from surrogate.reports.origin import cost, provenance
+from surrogate.reports.provenance import cost, provenance
+from surrogate.reports.requirements import Requirement, Requirements, requirements_in
 from surrogate.reports.scenario import rules, scenario
 from surrogate.reports.style import AGAINST, COLOURS, NAME_ROOM, short
 from surrogate.reports.wording import several, shortened
@@ -101,29 +101,31 @@ def read(
         subject,
         samples,
         labels,
-        asked(data.attrs, _part) or _asked_by_rules(labels),
+        requirements_in(data.attrs, _part) or _requirements_by_rules(labels),
         Table(
             tuple(each.some(some) for each in shown),
             tuple(side.weights[rows] for side, rows in zip(sides, some, strict=True)),
         ),
         attrs=data.attrs,
         against_attrs=None if against is None else against.attrs,
-        against_asked=None if against is None else asked(against.attrs, _part),
+        against_requirements=None if against is None else requirements_in(against.attrs, _part),
         evaluation=evaluation,
         unshared=() if evaluation is None else evaluation.lone,
     )
 
 
-def _part(formula: Any) -> Part:
-    return Part(str(formula), condition(str(formula)))
+def _part(formula: Any) -> Requirement:
+    return Requirement(str(formula), condition(str(formula)))
 
 
-def _asked_by_rules(labels: xr.Dataset) -> Asked | None:
-    """What was asked of a table that was labelled by several rules: their names."""
+def _requirements_by_rules(labels: xr.Dataset) -> Requirements | None:
+    """The requirements of a table that was labelled by several rules: their names."""
     if "rule" not in labels.coords:
         return None
     names = [str(name) for name in labels["rule"].values]
-    return Asked(" and ".join(names), tuple(Part(name, condition(name)) for name in names))
+    return Requirements(
+        " and ".join(names), tuple(Requirement(name, condition(name)) for name in names)
+    )
 
 
 def _labels(data: Data) -> xr.Dataset:

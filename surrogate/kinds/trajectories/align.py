@@ -10,12 +10,12 @@ import torch
 import xarray as xr
 
 from constraints import FormulaError, Layout, Signal
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, as_model_error
 from surrogate.evaluation.weights import Array, relative_weights
 from surrogate.kinds.signals import described, layout_of, tensors_of
 
-MAX_VALUE = 1e150  # values whose squares are still numbers
-MAX_WORDS = 32  # of a category that are columns: the most frequent
+MAX_VALUE = 1e150  # absolute values whose squares do not overflow
+MAX_ONE_HOT = 32  # categories of a variable that become one-hot columns: the most frequent
 
 
 class GridError(ModelError):
@@ -32,11 +32,12 @@ class Side:
             self.layout: Layout = layout_of(data)
             tensors = tensors_of(data, self.layout)
         except FormulaError as problem:
-            raise ModelError(f"{who}: {problem}") from None
+            raise as_model_error(problem.at(who)) from None
         weights = relative_weights(data, who)
         self.kept = weights > 0
         if self.kept.sum() < 2:
-            raise ModelError(f"{who}: at least 2 are needed, not {int(self.kept.sum())}")
+            count = int(self.kept.sum())
+            raise ModelError(f"{who}: at least 2 are needed, not {count}", value=count)
         self.weights: Array = weights[self.kept]
         every = bool(self.kept.all())
         rows = torch.from_numpy(self.kept)
@@ -49,8 +50,8 @@ class Side:
                     remedy="give them in another unit",
                 )
 
-    def some(self, most: int, seed: int) -> Side:
-        """This dataset with at most so many of its samples, drawn at random."""
+    def subsample(self, most: int, seed: int) -> Side:
+        """This dataset with at most `most` of its samples, drawn at random."""
         if len(self.weights) <= most:
             return self
         rows = np.sort(np.random.default_rng([seed, 3]).permutation(len(self.weights))[:most])
@@ -112,7 +113,8 @@ def align(x: Side, y: Side) -> None:
 
 
 def values(x: Side, y: Side, name: str) -> tuple[Array, Array, bool]:
-    """A variable of both sides, (n, T) and (m, T), and whether it is whole; words as numbers."""
+    """A variable of both datasets, (n, T) and (m, T), and whether it is an integer; categories are
+    codes."""
     if y.signal(name).categories:
         words = sorted({*x.signal(name).categories, *y.signal(name).categories})
         codes = [_recoded(side, name, words) for side in (x, y)]
@@ -122,20 +124,20 @@ def values(x: Side, y: Side, name: str) -> tuple[Array, Array, bool]:
 
 
 def _recoded(side: Side, name: str, words: Sequence[str]) -> Array:
-    """The codes of a category among the words of both sides: (n, 1)."""
+    """The codes of a category among the categories of both datasets: (n, 1)."""
     place = {word: float(code) for code, word in enumerate(words)}
     codes = np.array([place[word] for word in side.signal(name).categories])
     return np.asarray(codes[side.tensors[name].numpy()])[:, None]
 
 
 def columns(x: Side, y: Side) -> tuple[Array, Array]:
-    """All variables and steps side by side, (n, d) and (m, d); a word is 1 where it is said."""
+    """All variables and steps as columns, (n, d) and (m, d); categories are one-hot."""
     pairs = []
     for name in y.order():
         left, right, _ = values(x, y, name)
         if y.signal(name).categories:
             often = np.bincount(right[:, 0].astype(np.int64))
-            words = np.argsort(-often, kind="stable")[:MAX_WORDS].astype(np.float64)
+            words = np.argsort(-often, kind="stable")[:MAX_ONE_HOT].astype(np.float64)
             left, right = 1.0 * (left == words), 1.0 * (right == words)
         pairs.append((left, right))
     return np.concatenate([p[0] for p in pairs], 1), np.concatenate([p[1] for p in pairs], 1)

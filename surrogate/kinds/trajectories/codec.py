@@ -1,14 +1,14 @@
 """Trajectories <-> normalised tensors (B, C, T).
 
-A channel holds a number (or the one-hot weight of a word) for each step: y is dequantised where it
-counts something, transformed to z = f(y), and normalised coordinate by coordinate,
+A channel holds a number (or the one-hot weight of a category) for each step: y is dequantised where
+it is a count, transformed to z = f(y), and normalised coordinate by coordinate,
 
     x[c, t] = (z[c, t] - mean[c, t]) / scale[c, t].
 
 Static variables are repeated over time and decoded from their average. Species that follow from a
 conservation law have no channel. A coordinate that is the same in all data (a fixed start) has the
 scale of its dequantisation noise, or 1, and decodes to its constant; a channel of such coordinates
-is left out of the tensor. The way back is differentiable: constraints speak data units.
+is left out of the tensor. Decoding is differentiable, for constraints are in data units.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Layout
+from constraints.errors import Action
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
-from surrogate.kinds.trajectories.fit_codec import CHUNK, fit, values_of
-from surrogate.kinds.trajectories.ranges import Ranges, members, rounded_apart
+from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
+from surrogate.kinds.trajectories.ranges import Ranges, members, reround
 from surrogate.kinds.trajectories.transforms import rounded
 from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number, survey
+
+REGRID = "interpolate, or train a model on this grid"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +45,9 @@ class TimeSeriesCodec(Codec):
     variables: tuple[Variable, ...]  # in the order of the data; totals come last
     relations: tuple[Relation, ...]
     mean: Tensor  # of all channels, (K, T), float64
-    scale: Tensor
-    fixed: Tensor  # values in data units where all data agree, NaN elsewhere
-    signals: Layout
+    scale: Tensor  # standard deviations, (K, T)
+    fixed: Tensor  # (K, T): values in data units where all data agree, NaN elsewhere
+    signals: Layout  # as formulas see the decoded trajectories
     coords: Mapping[str, Mapping[str, Any]]  # as `stored.pack` writes them
     about: str = ""  # the dataset's own surrogate_config
     ignored: tuple[str, ...] = ()  # variables of the data that are not learned
@@ -74,7 +77,7 @@ class TimeSeriesCodec(Codec):
         about = about if isinstance(about, str) else ""
         return cls(**vars(made), coords=stored.coordinates(data), about=about)
 
-    # --- what it is -------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,13 +90,13 @@ class TimeSeriesCodec(Codec):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the channels, in their order; a word's is "weather: rain"."""
+        """Names of the channels, in their order; that of a category is "weather: rain"."""
         every = [name for variable in self._encoded for name in variable.channels]
         return tuple(every[i] for i in self._free.tolist())
 
     @property
     def learned(self) -> str:
-        """The variables for people: "S, I, R (R from conservation)"."""
+        """A summary of the variables: "S, I, R (R from conservation)"."""
         names = ", ".join(v.name for v in self.variables if not v.total)
         notes = [f"{', '.join(self.restored)} from conservation"] if self.restored else []
         notes += [f"{', '.join(self.constant)} constant"] if self.constant else []
@@ -106,8 +109,7 @@ class TimeSeriesCodec(Codec):
     @property
     def constant(self) -> tuple[str, ...]:
         """Variables that are the same in all trajectories; they have no channel."""
-        still = [v.name for v, rows in self._rows if not self.fixed[rows].isnan().any()]
-        return tuple(still)
+        return tuple(v.name for v, rows in self._rows if not self.fixed[rows].isnan().any())
 
     @property
     def restored(self) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ class TimeSeriesCodec(Codec):
         """Channels that vary, and so are in the tensor."""
         return self.fixed.isnan().any(1).nonzero()[:, 0]
 
-    # --- there ------------------------------------------------------------------------------------
+    # --- encoding ---------------------------------------------------------------------------------
 
     def encode(
         self,
@@ -147,7 +149,7 @@ class TimeSeriesCodec(Codec):
 
         Each sample takes the same count of random numbers, so batches do not change its noise.
         """
-        size = max(1, CHUNK // self.mean.numel())
+        size = max(1, CHUNK_VALUES // self.mean.numel())
         parts = [
             self._encode(data, piece, generator).to(dtype)
             for piece in pieces(samples, data.sizes["sample"], size)
@@ -175,7 +177,7 @@ class TimeSeriesCodec(Codec):
     def _check_fixed(
         self, variable: Variable, spread: Tensor, fixed: Tensor, samples: Samples
     ) -> None:
-        """Values that cannot be told apart in the tensor are those of the training data."""
+        """ModelError unless coordinates without a channel have the value of the training data."""
         fixed = fixed[:, : spread.shape[2]]
         wrong = (spread != fixed) & ~fixed.isnan()
         if bool(wrong.any()):
@@ -184,15 +186,17 @@ class TimeSeriesCodec(Codec):
             raise ModelError(
                 f"{variable.channels[k]} is {fixed[k, step]:g}{when} in all trajectories that the "
                 f"model was made from, and {spread[sample, k, step]:g} in sample "
-                f"{sample_number(samples, sample)} of these"
+                f"{sample_number(samples, sample)} of these",
+                value=float(spread[sample, k, step]),
+                remedy="leave such samples out, or train a model on data in which it varies",
             )
 
-    # --- and back ---------------------------------------------------------------------------------
+    # --- decoding ---------------------------------------------------------------------------------
 
     def decode(self, x: Tensor) -> dict[str, Tensor]:
         """Signals in data units, differentiable, not rounded: series (B, T), static (B,).
 
-        Words are weights: (B, T, categories) or (B, categories).
+        Categorical variables are weights: (B, T, categories) or (B, categories).
         """
         values = self._signals(x, whole=False)
         made = {}
@@ -208,7 +212,10 @@ class TimeSeriesCodec(Codec):
         """Every variable and total in data units, (B, K, T) or (B, K, 1)."""
         if x.ndim != 3 or tuple(x.shape[1:]) != self.shape:
             wanted = f"(B, {self.shape[0]}, {self.shape[1]})"
-            raise ModelError(f"encoded trajectories have shape {wanted}, not {tuple(x.shape)}")
+            raise ModelError(
+                f"encoded trajectories have shape {wanted}, not {tuple(x.shape)}",
+                value=tuple(x.shape),
+            )
         mean, scale, fixed = (each.to(x) for each in (self.mean, self.scale, self.fixed))
         every = x.new_zeros(len(x), *self.mean.shape).index_copy(1, self._free.to(x.device), x)
         z = mean + scale * every
@@ -227,25 +234,25 @@ class TimeSeriesCodec(Codec):
             sums = sums.expand(-1, -1, x.shape[2])
             found = relation.restore(values, sums)
             if whole and self._named[relation.dependent].kind == "integer":
-                self._round_apart(relation, values, exact, found)
+                self._reround(relation, values, exact, found)
                 found = relation.restore(values, sums)
             values[relation.dependent] = found
         return values
 
-    def _round_apart(
+    def _reround(
         self,
         relation: Relation,
         values: dict[str, Tensor],
         exact: Mapping[str, Tensor],
         found: Tensor,
     ) -> None:
-        """Round some counts the other way where `found`, which follows from them, is impossible."""
+        """Round some counts the other way where the dependent species `found` is out of range."""
         dependent = self._named[relation.dependent]
         moving = list(relation.weights)
         excess = found - found.clamp(dependent.low, dependent.high)
         if not bool((excess != 0).any()):
             return
-        made = rounded_apart(
+        made = reround(
             [(self._named[name], weight) for name, weight in relation.weights.items()],
             [exact[name] for name in moving],
             [values[name] for name in moving],
@@ -259,7 +266,7 @@ class TimeSeriesCodec(Codec):
 
     @torch.no_grad()
     def finish(self, x: Tensor) -> dict[str, np.ndarray]:
-        """Trajectories as the data have them: integers rounded, words chosen, nothing clipped.
+        """Trajectories in the form of the data: integers rounded, categories chosen, no clipping.
 
         Counts that outgrow the type of the data get a wider one.
         """
@@ -289,8 +296,8 @@ class TimeSeriesCodec(Codec):
     def within(self, x: Tensor) -> Tensor:
         """x (B, C, T) brought into the ranges of the variables; differentiable almost everywhere.
 
-        What is there already is left as it is: encoded data are, up to the half units of counts
-        that another species follows from.
+        Points within the ranges stay as they are. Encoded data are within, up to the half units of
+        counts that a dependent species follows from.
         """
         x = self._ranges.box(x)
         for relation in self.relations:
@@ -309,7 +316,7 @@ class TimeSeriesCodec(Codec):
     def _ranges(self) -> Ranges:
         return Ranges.of(self._channels, self.mean[self._free], self.scale[self._free])
 
-    # --- comparing and keeping --------------------------------------------------------------------
+    # --- matching and storing ---------------------------------------------------------------------
 
     def matches(self, data: xr.Dataset) -> None:
         """ModelError unless the dataset has the variables and the grid of this codec."""
@@ -321,14 +328,21 @@ class TimeSeriesCodec(Codec):
         if missing or extra:
             parts = [f"lacks {', '.join(missing)}"] if missing else []
             parts += [f"has {', '.join(extra)} besides"] if extra else []
-            raise ModelError(f"the dataset {' and '.join(parts)}; the model has {', '.join(own)}")
+            raise ModelError(
+                f"the dataset {' and '.join(parts)}",
+                value=[*missing, *extra],
+                remedy=f"give the variables of the model: {', '.join(own)}",
+            )
         for name, variable in own.items():
             other = others[name]
             alike = other.kind == variable.kind or self._whole_total(name, other)
             if not alike or other.static != variable.static:
                 raise ModelError(
-                    f"{name} is {_said(other)} in the data, {_said(variable)} in the model",
-                    remedy="make it whole: .astype(int)" if variable.kind == "integer" else (),
+                    f"{name} is {_type_of(other)} in the data, {_type_of(variable)} in the model",
+                    value=other.kind,
+                    remedy=Action("make it whole: .astype(int)", "store it as whole numbers")
+                    if variable.kind == "integer"
+                    else (),
                 )
         _same_grid(self.times, signals.times)
 
@@ -337,7 +351,7 @@ class TimeSeriesCodec(Codec):
         return other.kind == "real" and any(name == each.total for each in self.relations)
 
     def to_config(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+        """The codec as a JSON object."""
         return stored.to_config(self)
 
     @classmethod
@@ -346,20 +360,25 @@ class TimeSeriesCodec(Codec):
         return cls(**stored.from_config(config))
 
 
-def _said(variable: Variable) -> str:
+def _type_of(variable: Variable) -> str:
     return f"{variable.kind} {'for each sample' if variable.static else 'for each step'}"
 
 
 def _same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
     if len(own) != len(other):
-        raise ModelError(f"the dataset has {len(other)} times, the model {len(own)}")
+        raise ModelError(
+            f"the dataset has {len(other)} times, the model {len(own)}",
+            value=len(other),
+            remedy=REGRID,
+        )
     gap = min((b - a for a, b in pairwise(own)), default=1.0)
     for step, (a, b) in enumerate(zip(own, other, strict=True)):
         if abs(a - b) > 1e-6 * gap:
             raise ModelError(
                 f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
                 "model",
-                remedy="interpolate, or train a model on this grid",
+                value=b,
+                remedy=REGRID,
             )
 
 

@@ -50,12 +50,12 @@ from surrogate.reports.wording import moment
 
 MAX_CORRELATED = 256  # columns whose correlations are compared; of more, evenly spaced ones
 MAX_CLASSIFIED_COLUMNS = 128
-MAX_WHOLE = 50_000  # trajectories that are compared as wholes; histograms use all
+MAX_COMPARED = 50_000  # trajectories in multivariate metrics; histograms use all
 ALL_VARIABLES = "all variables"
 
 
 class Pair:
-    """Samples x and a reference y; v and w are at most MAX_WHOLE of each, drawn at random.
+    """Samples x and a reference y; v and w are at most MAX_COMPARED of each, drawn at random.
 
     left, right: all variables and steps of v and w as standardised columns, (n, d) and (m, d).
     """
@@ -64,14 +64,14 @@ class Pair:
         self.x, self.y, self.seed = Side(data, "the samples"), Side(against, "the reference"), seed
         align(self.x, self.y)
         self.names = self.y.order()
-        self.v, self.w = self.x.some(MAX_WHOLE, seed), self.y.some(MAX_WHOLE, seed)
+        self.v, self.w = (side.subsample(MAX_COMPARED, seed) for side in (self.x, self.y))
 
     @cached_property
     def standardised(self) -> tuple[Array, Array]:
         return distances.standardise(*columns(self.v, self.w))
 
     def some_columns(self, most: int) -> tuple[Array, Array]:
-        """At most so many of the standardised columns, evenly spaced."""
+        """At most `most` of the standardised columns, evenly spaced."""
         left, right = self.standardised
         count = left.shape[1]
         some = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
@@ -203,7 +203,7 @@ def _consistency_card(found: Mapping[str, Any]) -> list[CardRow]:
 
 @METRICS.finding("consistent", _consistency_card)
 def consistency(pair: Pair) -> Finding:
-    """Judged without adding a rule: what the network of the samples, or the reference, implies."""
+    """The rules that the network of the samples, or of the reference, implies; none is added."""
     x = pair.x
     about = described(x.data) or described(pair.y.data)
     programs: list[Program] = []
@@ -233,7 +233,7 @@ def _unjudged_card(found: Mapping[str, Any]) -> list[CardRow]:
 
 @METRICS.finding("unjudged", _unjudged_card)
 def unjudged(pair: Pair) -> Finding:
-    """Variables over (sample, time) that no measure is made for: words over time."""
+    """Variables over (sample, time) that no metric compares: categories over time."""
     known = {*pair.names, *LABELS}
     names = [
         str(name)

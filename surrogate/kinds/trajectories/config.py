@@ -14,6 +14,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import plain
 from surrogate.kinds.trajectories import transforms as channels
@@ -25,13 +26,17 @@ from surrogate.kinds.trajectories.config_layout import (
     value_in,
 )
 from surrogate.kinds.trajectories.conservation import Relation, checked_laws
-from surrogate.kinds.trajectories.variables import EXACT, KINDS, Variable
+from surrogate.kinds.trajectories.variables import (
+    MAX_EXACT_INTEGER,
+    VALUE_KINDS,
+    Variable,
+    smallest_integer_type,
+)
 
 if TYPE_CHECKING:
     from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 
-KIND = "timeseries"
-_INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+KIND = "timeseries"  # of a codec, in its JSON
 
 
 # --- values and coordinates -----------------------------------------------------------------------
@@ -42,10 +47,14 @@ def typed(variable: Variable, values: np.ndarray) -> np.ndarray:
     if variable.kind == "words":
         words: np.ndarray = np.array(variable.categories, dtype=object)[values]
         return words.astype(variable.dtype)
-    if not np.isfinite(values).all() or (variable.kind == "integer" and _most(values) >= EXACT):
+    if not np.isfinite(values).all() or (
+        variable.kind == "integer" and _max_abs(values) >= MAX_EXACT_INTEGER
+    ):
         raise ModelError(
-            f"{variable.name} decodes to numbers beyond any data, such as {_most(values):g}; the "
-            "sample they come from has diverged"
+            f"{variable.name} decodes to numbers beyond any data, such as {_max_abs(values):g}: "
+            "sampling has diverged",
+            value=_max_abs(values),
+            remedy=["sample with more ", Setting("steps"), ", or train the model for longer"],
         )
     if variable.kind == "boolean":
         return values >= 0.5
@@ -53,17 +62,16 @@ def typed(variable: Variable, values: np.ndarray) -> np.ndarray:
     if kind.kind in "iu" and values.size:
         low, high = values.min(), values.max()
         if low < np.iinfo(kind).min or high > np.iinfo(kind).max:
-            fits = (each for each in _INTEGERS if np.iinfo(each).min <= low)
-            kind = np.dtype(next(each for each in fits if high <= np.iinfo(each).max))
+            kind = np.dtype(smallest_integer_type(low, high))
     return values.astype(kind)
 
 
-def _most(values: np.ndarray) -> float:
+def _max_abs(values: np.ndarray) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
 def coordinates(data: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """What the data hold besides their samples: the grid, others along time, and single numbers."""
+    """Coordinates of the data: the grid, others along time, and scalars."""
     found = {}
     for key, array in data.variables.items():
         if set(array.dims) <= {"time"}:
@@ -76,7 +84,7 @@ def coordinates(data: xr.Dataset) -> dict[str, dict[str, Any]]:
 
 
 def _pack(array: xr.Variable) -> dict[str, Any] | None:
-    """A small array as JSON; None for what JSON cannot hold."""
+    """An array as JSON; None for types that JSON cannot hold."""
     values = np.asarray(array.values)
     match values.dtype.kind:
         case "M" | "m":
@@ -154,7 +162,9 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a codec; ModelError says which part of a config is wrong."""
     if not isinstance(config, Mapping) or config.get("kind") != KIND:
         kind = config.get("kind") if isinstance(config, Mapping) else config
-        raise ModelError(f"this is no codec of time series: its kind is {kind!r}, not {KIND!r}")
+        raise ModelError(
+            f"this is no codec of time series: its kind is {kind!r}", value=kind, allowed=[KIND]
+        )
     variables = tuple(_read_variable(each) for each in list_in(config, "variables"))
     names = [variable.name for variable in variables]
     if len(set(names)) < len(names) or not names:
@@ -199,22 +209,24 @@ def _flag(config: Any, key: str) -> bool:
 
 def _read_variable(config: Any) -> Variable:
     name, kind, dtype = (_text(config, key) for key in ("name", "kind", "dtype"))
-    if kind not in KINDS:
-        raise ModelError(f"in the codec, {name} is {kind!r}; kinds are {', '.join(KINDS)}")
+    if kind not in VALUE_KINDS:
+        raise ModelError(
+            f"in the codec, {name} has the unknown kind {kind!r}", value=kind, allowed=VALUE_KINDS
+        )
     try:
         letter: str = np.dtype(dtype).kind
     except TypeError:
         letter = "unknown"
     if letter not in {"words": "USO", "boolean": "b", "integer": "iuf", "real": "f"}[kind]:
-        raise ModelError(f"in the codec, {name} cannot be {kind} of type {dtype!r}")
+        raise ModelError(f"in the codec, {name} cannot be {kind} of type {dtype!r}", value=dtype)
     static = _flag(config, "static")
     dims = tuple(str(dim) for dim in list_in(config, "dims"))
     total = _flag(config, "total")
     if not total and (set(dims) != ({"sample"} if static else {"sample", "time"})):
-        raise ModelError(f"in the codec, {name} has the dimensions {dims}")
+        raise ModelError(f"in the codec, {name} has the dimensions {dims}", value=dims)
     categories = tuple(str(word) for word in list_in(config, "categories"))
     if (kind == "words") != bool(categories) or len(set(categories)) < len(categories):
-        raise ModelError(f"in the codec, {name} has the categories {categories}")
+        raise ModelError(f"in the codec, {name} has the categories {categories}", value=categories)
     transform = channels.from_config(mapping_in(config, "transform"), name=name)
     attrs = mapping_in(config, "attrs")
     low, high = (
@@ -222,7 +234,7 @@ def _read_variable(config: Any) -> Variable:
     )
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if not low <= high:
-        raise ModelError(f"in the codec, {name} has the range [{low}, {high}]")
+        raise ModelError(f"in the codec, {name} has the range [{low}, {high}]", value=(low, high))
     return Variable(name, kind, static, dtype, dims, attrs, categories, transform, total, low, high)
 
 
@@ -234,8 +246,8 @@ def _read_relations(configs: list[Any], variables: Sequence[Variable]) -> tuple[
         dependent, weights = _text(config, "dependent"), mapping_in(config, "weights")
         total = value_in(config, "total", (int, float, str), "a number or a name")
         checked_laws([{**weights, dependent: 1}])
-        if not isinstance(total, str) and not abs(total) < EXACT:
-            raise ModelError(f"in the codec, the total of {dependent!r} is {total:g}")
+        if not isinstance(total, str) and not abs(total) < MAX_EXACT_INTEGER:
+            raise ModelError(f"in the codec, the total of {dependent!r} is {total:g}", value=total)
         if not {dependent, *weights} <= series or (isinstance(total, str) and total not in statics):
             raise ModelError(f"in the codec, the relation of {dependent!r} names no variable")
         found.append(Relation(dependent, dict(weights), total))
@@ -253,6 +265,7 @@ def _read_array(config: Any, key: str, shape: tuple[int, int]) -> Tensor:
         raise ModelError(f"in the codec, {key!r} cannot be read: {problem}") from None
     if tuple(found.shape) != shape:
         raise ModelError(
-            f"in the codec, {key!r} has shape {tuple(found.shape)} where {shape} is expected"
+            f"in the codec, {key!r} has shape {tuple(found.shape)} where {shape} is expected",
+            value=tuple(found.shape),
         )
     return found

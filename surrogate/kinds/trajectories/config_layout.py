@@ -1,4 +1,4 @@
-"""The layout of a codec as JSON, without torch: rules are judged before a model is loaded."""
+"""The layout of a codec as JSON, without torch: rules are checked before a model is loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surrogate.errors import ModelError
 
 
 def layout_to_config(layout: Layout) -> dict[str, Any]:
-    """A layout as JSON has it."""
+    """The layout as a JSON object."""
     signals = [
         {
             "name": s.name,
@@ -78,5 +78,5 @@ def value_in(config: Any, key: str, kind: type | tuple[type, ...], what: str) ->
         raise ModelError(f"the codec lacks {key!r}")
     if not isinstance(config[key], kind):
         shown = json.dumps(config[key], default=str)[:60]
-        raise ModelError(f"in the codec, {key!r} is {what}, not {shown}")
+        raise ModelError(f"in the codec, {key!r} is {what}, not {shown}", value=config[key])
     return config[key]

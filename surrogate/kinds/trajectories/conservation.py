@@ -6,8 +6,8 @@ Elimination brings independent laws into the form
 
 with a dependent species d of its own for each law and independent species j on the right. Where
 all of them are counts, d has weight ±1 in its law, so every v_j is an integer and whole counts
-restore a whole count, exactly. A law in which no count has such a weight (2 A + 3 B) is left to the
-model.
+restore a whole count, exactly. A law in which no count has such a weight (2 A + 3 B) eliminates
+nothing: the model has to learn it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Relation:
     total: float | str = math.nan
 
     def sum(self, values: Mapping[str, A]) -> A:
-        """What is conserved, (B, T)."""
+        """The conserved sum, (B, T)."""
         found = values[self.dependent]
         for name, weight in self.weights.items():
             found = found + weight * values[name]
@@ -67,7 +67,11 @@ def written(law: Law) -> str:
 def checked_laws(laws: Any) -> list[dict[str, int | float]]:
     """Laws as mappings from names to weights other than 0; ModelError for anything else."""
     if not isinstance(laws, Sequence) or isinstance(laws, str):
-        raise ModelError(f"conservation laws are a list of name: weight mappings, not {laws!r}")
+        raise ModelError(
+            f"conservation laws are a list of name: weight mappings, not {laws!r}",
+            value=laws,
+            remedy='write [{"S": 1, "I": 1, "R": 1}]',
+        )
     for law in laws:
         proper = isinstance(law, Mapping) and law and all(isinstance(name, str) for name in law)
         if not proper or not all(_is_weight(weight) for weight in law.values()):

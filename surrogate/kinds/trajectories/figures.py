@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_BARS = 40  # of a histogram
-HISTOGRAMS = 6  # of a variable
+HISTOGRAMS = 6  # for each variable
 MAX_CORRELATED_COLUMNS = 240  # of a correlation matrix
 
 
 @dataclass(frozen=True)
 class Series:
-    """Trajectories of a page, no more than figures need, beside a reference.
+    """Trajectories of a page, as many as figures need, and a reference.
 
-    names: the variables, in order. grid: the times (T,). marks: what a scenario requires of them.
+    names: the variables, in order. grid: the times (T,). marks: what the scenario requires.
     """
 
     data: xr.Dataset
@@ -49,7 +49,7 @@ def colour_of(content: Series, name: str) -> str:
 
 
 def fan(content: Series, name: str) -> Figure:
-    """The fan chart of one variable with what was required of it."""
+    """The fan chart of one variable with its part of the scenario."""
     marks = content.marks
     return fan_chart(
         content.data,
@@ -62,8 +62,8 @@ def fan(content: Series, name: str) -> Figure:
     )
 
 
-def telling(count: int, marks: Sequence[Mark], most: int = HISTOGRAMS) -> list[int]:
-    """Steps to look at: the first, the last, those with required values, and some between."""
+def shown_steps(count: int, marks: Sequence[Mark], most: int = HISTOGRAMS) -> list[int]:
+    """Steps to plot: the first, the last, those with required values, and some between."""
     chosen = sorted({0, count - 1} | {mark.first for mark in marks if mark.value})
     if len(chosen) > most:
         chosen = [chosen[k] for k in np.linspace(0, len(chosen) - 1, most).round().astype(int)]
@@ -103,7 +103,7 @@ def marginals(content: Series, name: str, steps: Sequence[int]) -> Figure:
             same = "all the same in both"
             title += f"\nD {distance:.3f}, noise {floor:.3f}" if distance or floor else f"\n{same}"
         axis.set_title(title, fontsize=8.5, loc="left")
-        _plain(axis)
+        _strip_axes(axis)
     for axis in axes[len(steps) :]:
         axis.set_visible(False)
     axes[0].set_ylabel(
@@ -112,7 +112,7 @@ def marginals(content: Series, name: str, steps: Sequence[int]) -> Figure:
     return figure
 
 
-def _plain(axis: Axes) -> None:
+def _strip_axes(axis: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -128,7 +128,7 @@ def _histograms(found: Evaluation | None, name: str) -> Histograms | None:
 
 
 def _edges(both: np.ndarray, whole: bool) -> np.ndarray:
-    """Bins for a picture: unit ones for counts, unless that makes too many."""
+    """Bins of a histogram: unit ones for counts, unless that makes too many."""
     known = both[np.isfinite(both)]
     if not known.size:
         return np.array([0.0, 1.0])
@@ -155,13 +155,13 @@ def _shares(x: np.ndarray, edges: np.ndarray, weight: np.ndarray | None) -> np.n
 
 
 def over_time(content: Series) -> list[Histograms]:
-    """What was compared at each step."""
+    """The distances at each step."""
     found = content.evaluation
     return [each for each in found.variables if each.name in content.names] if found else []
 
 
-def heat(content: Series) -> Figure:
-    """D over its noise floor for each variable and step; blank where neither side varies."""
+def distance_heatmap(content: Series) -> Figure:
+    """D over its noise floor for each variable and step; blank where neither dataset varies."""
     from matplotlib.colors import LinearSegmentedColormap
 
     shown = over_time(content)
@@ -196,7 +196,7 @@ def heat(content: Series) -> Figure:
 
 
 def correlations(content: Series) -> Figure:
-    """How each variable at each time goes with every other; the reference and the difference."""
+    """Correlations of variables and times; with a reference, its own and the difference."""
     names = [n for n in content.names if content.against is None or n in series(content.against)]
     names = names[: MAX_CORRELATED_COLUMNS // 2]
     count = len(content.grid)
@@ -244,7 +244,7 @@ def correlations(content: Series) -> Figure:
 
 
 def correlation(x: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Of columns (n, d): (d, d); 0 where one of the two does not vary or is not known."""
+    """Correlations (d, d) of columns (n, d); 0 where a column is constant or not finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         covariance = np.atleast_2d(np.cov(x, rowvar=False, aweights=weight, bias=True))
         scale = np.sqrt(np.diag(covariance))

@@ -40,19 +40,9 @@ def opened(data: Any, path: str, options: TableOfRuns, say: Say) -> xr.Dataset:
             data, missing=options.missing or "refuse", **settings
         )
     except ModelError as problem:
-        raise located_in(path, problem) from None
+        raise problem.at(path) from None
     say(understood)
     return made
-
-
-def located_in(path: str, problem: ModelError) -> ModelError:
-    """The same error with the name of the file."""
-    return ModelError(
-        f"{path}: {problem.problem}",
-        value=problem.value,
-        allowed=problem.allowed,
-        remedy=problem.remedy,
-    )
 
 
 def _check_wide(path: str, found: pd.DataFrame, options: TableOfRuns, used: list[str]) -> None:
@@ -64,5 +54,7 @@ def _check_wide(path: str, found: pd.DataFrame, options: TableOfRuns, used: list
     names = [str(name) for name in found.columns]
     if not steps_in(options.columns or names):
         raise ModelError(
-            f"{path}: a wide table needs columns that are steps, such as S0, S1, S2", allowed=names
+            f"{path}: a wide table needs columns that are steps, not {', '.join(names)}",
+            value=names,
+            remedy="name them after a variable and a step: S0, S1, S2",
         )

@@ -1,13 +1,12 @@
-"""What a codec learns of a dataset: variables, relations between them, means and scales.
+"""Fitting a codec to a dataset: variables, relations between them, means and scales.
 
 Two passes over the samples, a chunk at a time, so that memory is bounded by the chunk. The first
-finds words, long tails and conserved totals; the second the moments of every coordinate and the
-ends of ranges.
+finds categories, long tails and conserved totals; the second the moments of every coordinate and
+the ends of ranges.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,24 +18,25 @@ from torch import Tensor
 
 from constraints import Layout
 from surrogate.errors import ModelError
+from surrogate.io.attributes import json_object
 from surrogate.kinds.codec import Samples
+from surrogate.kinds.signals import slices
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
 from surrogate.kinds.trajectories.statistics import Edges, Moments, Skewness, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
 from surrogate.kinds.trajectories.variables import (
-    MOST_WORDS,
-    NUMBERS,
+    MAX_CATEGORIES,
+    NUMBER_KINDS,
     Variable,
     read,
     sample_number,
-    slices,
     survey,
     words_of,
 )
 
-CHUNK = 250_000  # numbers of one variable that are looked at together
+CHUNK_VALUES = 250_000  # numbers of one variable that are processed at a time
 ALL = "*"  # in `transforms`: every variable of numbers that is not named
-AUTO = "auto"
+AUTO_TRANSFORM = "auto"  # chosen by the skewness of the data
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,31 @@ def fit(
     samples, steps = data.sizes["sample"], data.sizes["time"]
     if samples < 2:
         raise ModelError(
-            f"{samples} trajectory is too little to learn from", remedy="give at least 2"
+            f"{samples} trajectory is too little to learn from",
+            value=samples,
+            remedy="give at least 2",
         )
     if chunk is not None and chunk < 1:
-        raise ModelError(f"chunk is a number of samples >= 1, not {chunk}")
-    rows = list(slices(samples, chunk or max(1, CHUNK // steps)))
+        raise ModelError(
+            f"chunk is a number of samples >= 1, not {chunk}",
+            value=chunk,
+            remedy="leave it out for a chunk that fits in memory",
+        )
+    rows = list(slices(samples, chunk or max(1, CHUNK_VALUES // steps)))
     variables = _with_transforms(found, transforms, signals)
     variables = tuple(_with_words(data, v, rows) if v.kind == "words" else v for v in variables)
     relations = _relations(data, variables, transforms, laws)
-    variables, relations = _census(data, variables, relations, transforms, rows)
-    moments, edges = _moments(data, variables, relations, rows)
+    variables, relations = _first_pass(data, variables, relations, transforms, rows)
+    moments, edges = _second_pass(data, variables, relations, rows)
     variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
     mean = torch.cat([each.mean.expand(-1, steps) for each in moments])
     scale = torch.cat([each.scale.expand(-1, steps) for each in moments])
     fixed = torch.cat([each.fixed.expand(-1, steps) for each in moments])
     if not bool(fixed.isnan().any()):
-        raise ModelError("all trajectories are the same: there is nothing to learn from them")
+        raise ModelError(
+            "all trajectories are the same: there is nothing to learn from them",
+            remedy="give trajectories that differ",
+        )
     return Fit(variables, relations, mean, scale, fixed, signals, ignored)
 
 
@@ -103,7 +112,9 @@ def values_of(
             at = int(wrong.nonzero()[0, 0])
             raise ModelError(
                 f"{relation} is {found[at]:g} in sample {sample_number(samples, at)}, and "
-                f"{known[at]:g} in what the model was made from"
+                f"{known[at]:g} in the training data",
+                value=float(found[at]),
+                remedy="leave such samples out, or train a model on data with this total",
             )
     return values
 
@@ -111,18 +122,20 @@ def values_of(
 def _with_transforms(
     variables: Sequence[Variable], transforms: Mapping[str, str], signals: Layout
 ) -> tuple[Variable, ...]:
-    """Variables with the transforms that are named; "auto" is decided later."""
-    able = [v.name for v in variables if v.kind in NUMBERS]
+    """Variables with the requested transforms; "auto" is resolved by the first pass."""
+    able = [v.name for v in variables if v.kind in NUMBER_KINDS]
     for name in transforms:
         if name not in (*able, ALL):
             raise ModelError(
-                f"there is no variable {name!r} of numbers to transform; have {', '.join(able)}"
+                f"there is no variable {name!r} of numbers to transform",
+                value=name,
+                allowed=able,
             )
     made = []
     for variable in variables:
         name = variable.name
-        text = _wish(variable, transforms)
-        if name in able and text != AUTO:
+        text = _requested_transform(variable, transforms)
+        if name in able and text != AUTO_TRANSFORM:
             signal = signals.find(name)
             known = (signal.low, signal.high) if signal else (-torch.inf, torch.inf)
             transform = from_text(text, name=name, integer=variable.kind == "integer", known=known)
@@ -132,20 +145,20 @@ def _with_transforms(
     return tuple(made)
 
 
-def _wish(variable: Variable, transforms: Mapping[str, str]) -> str:
+def _requested_transform(variable: Variable, transforms: Mapping[str, str]) -> str:
     return transforms.get(variable.name, transforms.get(ALL, "identity"))
 
 
 def _with_ends(variable: Variable, edges: Edges, signals: Layout) -> Variable:
-    """A variable of numbers with its range: what is known of it, else what the data show."""
-    if variable.kind not in NUMBERS:
+    """A numeric variable with its range: that of its signal, else that of the data."""
+    if variable.kind not in NUMBER_KINDS:
         return variable
     signal = signals.find(variable.name)
     low, high = edges.hard
     if signal is not None:
         low = signal.low if math.isfinite(signal.low) else low
         high = signal.high if math.isfinite(signal.high) else high
-    # what is never negative, or a share, is so for a reason
+    # a variable that is never negative, or always a fraction, is taken to be so by definition
     low = 0.0 if low == -math.inf and edges.low >= 0 else low
     high = 1.0 if high == math.inf and edges.low >= 0 and edges.high <= 1 else high
     return replace(variable, low=min(low, edges.low), high=max(high, edges.high))
@@ -155,9 +168,9 @@ def _with_words(data: xr.Dataset, variable: Variable, rows: Sequence[slice]) -> 
     found: set[str] = set()
     for chosen in rows:
         found |= words_of(data, variable, chosen)
-        if len(found) > MOST_WORDS:
+        if len(found) > MAX_CATEGORIES:
             raise ModelError(
-                f"{variable.name} has more than {MOST_WORDS} different words, such as "
+                f"{variable.name} has more than {MAX_CATEGORIES} different words, such as "
                 f"{', '.join(sorted(found)[:3])}",
                 remedy="drop it, or join them into fewer categories",
             )
@@ -170,38 +183,32 @@ def _relations(
     transforms: Mapping[str, str],
     laws: Sequence[Law] | None,
 ) -> tuple[Relation, ...]:
-    series = [v for v in variables if v.kind in NUMBERS and not v.static]
+    series = [v for v in variables if v.kind in NUMBER_KINDS and not v.static]
     names = [v.name for v in series]
     if laws is None:
-        known: Any = _described(data).get("conservation_laws") or []
+        known: Any = json_object(data.attrs.get("surrogate_config")).get("conservation_laws") or []
     else:
         known = laws
         for name in {name for law in checked_laws(laws) for name in law} - set(names):
-            raise ModelError(f"a law names {name!r}, which is no series; have {', '.join(names)}")
+            raise ModelError(f"a law names {name!r}, which is no series", value=name, allowed=names)
     counts = {v.name for v in series if v.kind == "integer"}
     return solve(checked_laws(known), names, counts, keep=transforms)
 
 
-def _described(data: xr.Dataset) -> dict[str, Any]:
-    try:
-        about = json.loads(data.attrs["surrogate_config"])
-    except (KeyError, TypeError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
-
-
-def _census(
+def _first_pass(
     data: xr.Dataset,
     variables: tuple[Variable, ...],
     relations: tuple[Relation, ...],
     transforms: Mapping[str, str],
     rows: Sequence[slice],
 ) -> tuple[tuple[Variable, ...], tuple[Relation, ...]]:
-    """The first pass: which tails are long, and what the relations conserve."""
+    """The first pass: which variables are learned as logarithms, and the conserved totals."""
     kinds = {v.name: v.kind for v in variables}
-    statics = [v.name for v in variables if v.static and v.kind in NUMBERS]
+    statics = [v.name for v in variables if v.static and v.kind in NUMBER_KINDS]
     tails = {
-        v.name: Skewness(v) for v in variables if v.kind in NUMBERS and _wish(v, transforms) == AUTO
+        v.name: Skewness(v)
+        for v in variables
+        if v.kind in NUMBER_KINDS and _requested_transform(v, transforms) == AUTO_TRANSFORM
     }
     totals = [Totals(each, kinds[each.dependent] == "integer", statics) for each in relations]
     for chosen in rows if tails or totals else []:
@@ -217,7 +224,7 @@ def _census(
     }
     solved = []
     for total in totals:
-        relation = total.settled()
+        relation = total.resolved()
         solved.append(relation)
         if isinstance(relation.total, str) and total.whole and relation.total in made:
             # a parameter such as N is stored as a real number, but it counts something
@@ -232,13 +239,13 @@ def _census(
     return tuple(made.values()), tuple(solved)
 
 
-def _moments(
+def _second_pass(
     data: xr.Dataset,
     variables: Sequence[Variable],
     relations: Sequence[Relation],
     rows: Sequence[slice],
 ) -> tuple[list[Moments], dict[str, Edges]]:
-    """The second pass."""
+    """The second pass: moments of every coordinate, and the ends of ranges."""
     dependent = {relation.dependent for relation in relations}
     moments = [Moments(v) for v in variables if v.name not in dependent]
     edges = {v.name: Edges() for v in variables}

@@ -1,9 +1,9 @@
-"""People's own tables as trajectories over (sample, time).
+"""Tables of time series as trajectories over (sample, time).
 
-Three shapes are understood. A *long* table has a row for each step of each run, told apart by a
-column `id`. A *series* has a row for each step of one long record; windows of it are the samples.
-A table of *rows* has one run in each row and its steps in columns: 0, 1, 2 or t0, t1, t2; with
-S0, S1, I0, I1 there are two variables. Dates become steps of one length in a unit of their own.
+Three shapes are recognised. A *long* table has a row for each step of each run, and a column `id`
+that identifies runs. A *series* has a row for each step of one long record; windows of it are the
+samples. A *wide* table has one run in each row and its steps in columns: 0, 1, 2 or t0, t1, t2;
+with S0, S1, I0, I1 there are two variables. Dates become even steps, in the unit that fits them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from constraints.errors import Setting
+from constraints.errors import Setting, nearest
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
 from surrogate.kinds.trajectories.records import (
@@ -27,13 +26,25 @@ from surrogate.kinds.trajectories.records import (
     array_of,
     positions,
     runs_of,
+    single_step_runs,
     usual_step,
     values_of,
 )
 from surrogate.kinds.trajectories.table_samples import TableSamples, integer_variables, to_dataset
 
-MISSING = ("refuse", "drop")
-TIMES = ("time", "date", "datetime", "timestamp", "t", "step", "day", "week", "month", "year")
+MISSING_POLICIES = ("refuse", "drop")
+TIME_COLUMNS = (
+    "time",
+    "date",
+    "datetime",
+    "timestamp",
+    "t",
+    "step",
+    "day",
+    "week",
+    "month",
+    "year",
+)
 _STEP = re.compile(r"(.*?)[ _:.\-]?(\d+(?:\.\d+)?)")
 
 
@@ -48,7 +59,7 @@ def trajectories_from_table(
     missing: str = "refuse",
     pool: str | None = None,
 ) -> tuple[xr.Dataset, str]:
-    """Trajectories (sample, time), and in plain words what was understood of the table.
+    """Trajectories (sample, time), and a summary of how the table was read.
 
     `columns`: the variables; all others if not given. `window`, `stride`: cut every run into
     windows of that many steps, one every `stride` steps (a window's length if not given).
@@ -58,25 +69,27 @@ def trajectories_from_table(
     """
     table = _checked(frame, time, id, columns, window, stride, missing, pool)
     used = {id, *(columns or ())}
-    column = time or next((c for c in table.columns if c.lower() in TIMES and c not in used), None)
+    column = time or next(
+        (c for c in table.columns if c.lower() in TIME_COLUMNS and c not in used), None
+    )
     if id is None and column is None and window is None and pool is None:
         steps = _steps_in(list(table.columns) if columns is None else list(columns))
         if steps:
-            return _from_rows(table, steps, columns, missing)
+            return _from_wide(table, steps, columns, missing)
     chosen = _variables(table, {column, id}, columns)
     runs, clock = runs_of(table, column, id, chosen)
     many = f"{len(runs):,} run" + "s" * (len(runs) != 1)
-    said = f"long table: {many}" if id else f"one series of {len(table):,} steps"
+    summary = f"long table: {many}" if id else f"one series of {len(table):,} steps"
     if pool is not None:
         runs = _pooled(runs, pool)
-        said += f", each of {len(chosen)} columns ({', '.join(chosen)}) a run of {pool}"
+        summary += f", each of {len(chosen)} columns ({', '.join(chosen)}) a run of {pool}"
     if window is not None:
         made, note = _windows(runs, clock, window, stride or window, missing)
     elif len(runs) > 1:
         made, note = _whole_runs(runs, clock, missing)
     else:
         raise ModelError(
-            f"the table holds {many if id else said}, which is a single sample",
+            f"the table holds {many if id else summary}, which is a single sample",
             remedy=(
                 "cut it into windows (",
                 Setting("window", 52),
@@ -85,9 +98,9 @@ def trajectories_from_table(
                 ")",
             ),
         )
-    said += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
-    said += "" if pool else f"; columns {', '.join(chosen)}"
-    data, understood = to_dataset(made, said)
+    summary += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
+    summary += "" if pool else f"; columns {', '.join(chosen)}"
+    data, understood = to_dataset(made, summary)
     if window is not None and stride is not None and stride < window:
         data.attrs[OVERLAP] = math.ceil(window / stride) - 1
     return data, understood
@@ -111,27 +124,35 @@ def _checked(
         raise ModelError(f"the table has two columns named {twice!r}", remedy="rename one of them")
     for name in (time, id, *(columns or ())):
         if name is not None and name not in table.columns:
-            near = get_close_matches(name, table.columns, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            near = nearest(name, table.columns)
             raise ModelError(
-                f"there is no column {name!r}{hint}", value=name, allowed=table.columns
+                f"there is no column {name!r}",
+                value=name,
+                allowed=table.columns,
+                remedy=() if near is None else f"did you mean {near!r}?",
             )
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
-        raise ModelError(f"columns are different names, at least one, not {list(columns)}")
+        raise ModelError(
+            f"columns are different names, at least one, not {list(columns)}",
+            value=list(columns),
+            remedy="leave them out for all columns",
+        )
     for what, value in (("window", window), ("stride", stride)):
         least = 2 if what == "window" else 1
         if value is not None and value < least:
-            raise ModelError(f"{what} is a number of steps >= {least}, not {value}")
+            raise ModelError(f"{what} is a number of steps >= {least}, not {value}", value=value)
     if stride is not None and window is None:
         raise ModelError(
             "stride is the distance between the starts of windows",
             remedy=("give the length of windows as well (", Setting("window"), ")"),
         )
     if pool is not None and not pool.strip():
-        raise ModelError(f"pool is a name for the variable, not {pool!r}")
-    if missing not in MISSING:
+        raise ModelError(f"pool is a name for the variable, not {pool!r}", value=pool)
+    if missing not in MISSING_POLICIES:
         raise ModelError(
-            f"missing is not {missing!r} in a table of trajectories", value=missing, allowed=MISSING
+            f"missing is not {missing!r} in a table of trajectories",
+            value=missing,
+            allowed=MISSING_POLICIES,
         )
     return table
 
@@ -139,7 +160,7 @@ def _checked(
 def _variables(
     table: pd.DataFrame, taken: set[str | None], columns: Sequence[str] | None
 ) -> list[str]:
-    """Columns that hold variables; an index that was saved with the table is none."""
+    """Columns that hold variables; an index that was saved with the table is left out."""
     if columns is None:
         columns = [c for c in table.columns if c not in taken and not c.startswith("Unnamed:")]
     both = [c for c in columns if c in taken]
@@ -147,7 +168,8 @@ def _variables(
         raise ModelError(
             f"{both[0]!r} cannot be a variable and the time or id of the table"
             if both
-            else "the table has no columns besides time and id"
+            else "the table has no columns besides time and id",
+            remedy=("name other ", Setting("columns")) if both else "add a column of values",
         )
     return list(columns)
 
@@ -160,7 +182,11 @@ def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
     for run in runs:
         for column in run.values.columns:
             if run.values[column].dtype == object:
-                raise ModelError(f"{column} holds words; only columns of numbers can be pooled")
+                raise ModelError(
+                    f"{column} holds words, which cannot be pooled",
+                    value=column,
+                    remedy=("name columns of numbers (", Setting("columns"), ")"),
+                )
             own = f"{run.name}, {column}" if run.name else str(column)
             values = run.values[[column]].rename(columns={column: name})
             made.append(Run(own, run.labels, run.times, values))
@@ -168,11 +194,11 @@ def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
 
 
 def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[TableSamples, str]:
-    """Every run a sample; they share one grid, which most of them have."""
+    """Every run as a sample, on the grid that most of them have."""
     grids = _without_rounding([run.times for run in runs])
     common = max(dict.fromkeys(grids), key=grids.count)
     if len(common) < 2:
-        raise ModelError("every run has a single step; a trajectory needs two or more")
+        raise single_step_runs()
     kept: list[Run] = []
     odd = [run for run, grid in zip(runs, grids, strict=True) if grid != common]
     for run, grid in zip(runs, grids, strict=True):
@@ -186,7 +212,7 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[TableS
             kept.append(run)
     dropped = len(runs) - len(kept)
     if not kept:
-        raise ModelError("every run has missing values: nothing is left")
+        raise ModelError("every run has missing values: nothing is left", remedy="repair them")
     values = {
         str(name): np.stack([array_of(run.values[name]) for run in kept])
         for name in kept[0].values.columns
@@ -198,7 +224,7 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[TableS
 
 
 def _without_rounding(times: Sequence[np.ndarray]) -> list[tuple[float, ...]]:
-    """Grids that differ by less than a millionth of a step are the same: 0.1 * 3 is 0.3."""
+    """Grids, those that differ by less than a millionth of a step made equal: 0.1 * 3 is 0.3."""
     every = np.unique(np.concatenate(times))
     steps = np.diff(every)
     gaps = [np.diff(each) for each in times if len(each) > 1]
@@ -276,7 +302,8 @@ def _windows(
             f"no window of {window} steps is free of gaps ({dropped} have some)"
             if dropped
             else f"windows of {window} steps do not fit into {longest} steps",
-            remedy=() if dropped else "choose shorter ones",
+            value=window,
+            remedy=("choose a shorter ", Setting("window")),
         )
     coords = {"start": np.array(starts)}
     if len(runs) > 1:
@@ -302,29 +329,33 @@ def _refuse_gaps(run: Run, row_of: np.ndarray) -> None:
         raise _gap(run, gaps)
 
 
-# --- tables with a run in each row ----------------------------------------------------------------
+# --- wide tables: a run in each row ---------------------------------------------------------------
 
 
 def _steps_in(names: Sequence[str]) -> dict[str, dict[float, str]]:
-    """variable -> step -> column, from names such as S0, S1, S2; empty if there are no three."""
+    """variable -> step -> column, from names such as S0, S1, S2; empty below three steps."""
     groups: dict[str, dict[float, str]] = {}
     for name in names:
         found = _STEP.fullmatch(name.strip())
         if found is not None:
             steps = groups.setdefault(found[1], {})
             if float(found[2]) in steps:
-                raise ModelError(f"{steps[float(found[2])]!r} and {name!r} are the same step")
+                raise ModelError(
+                    f"{steps[float(found[2])]!r} and {name!r} are the same step",
+                    value=name,
+                    remedy="rename one of them",
+                )
             steps[float(found[2])] = name
     longest = max(groups.values(), key=len, default={})
     alike = {name: steps for name, steps in groups.items() if set(steps) == set(longest)}
     if len(longest) < 3:
         return {}
-    if len(alike) == 1 and next(iter(alike)).lower() in ("", *TIMES):
+    if len(alike) == 1 and next(iter(alike)).lower() in ("", *TIME_COLUMNS):
         return {"value": longest}
     return alike
 
 
-def _from_rows(
+def _from_wide(
     table: pd.DataFrame,
     steps: Mapping[str, Mapping[float, str]],
     columns: Sequence[str] | None,
@@ -346,7 +377,7 @@ def _from_rows(
             remedy=("repair them, or drop such rows (", Setting("missing", "drop"), ")"),
         )
     if bad.all():
-        raise ModelError("every row has missing values: nothing is left")
+        raise ModelError("every row has missing values: nothing is left", remedy="repair them")
     values: dict[str, np.ndarray] = {}
     whole: set[str] = set()
     for name, places in {**steps, **{name: {0.0: name} for name in others}}.items():
@@ -354,8 +385,8 @@ def _from_rows(
         values[name] = np.stack([array_of(each)[~bad] for each in series], 1)
         whole |= {name} if all(str(each.dtype) == "Int64" for each in series) else set()
     values |= {name: values[name][:, 0] for name in others}
-    said = f"a run in each row: {len(table):,} runs of {len(grid)} steps, {', '.join(steps)}"
-    said += f"; {int(bad.sum())} dropped for gaps" if bad.any() else ""
-    said += f"; one value for each run: {', '.join(others)}" if others else ""
-    said += f"; left out, a different word in each row: {', '.join(unique)}" if unique else ""
-    return to_dataset(TableSamples(values, np.array(grid), Clock(None).attrs, {}, whole), said)
+    summary = f"a run in each row: {len(table):,} runs of {len(grid)} steps, {', '.join(steps)}"
+    summary += f"; {int(bad.sum())} dropped for gaps" if bad.any() else ""
+    summary += f"; one value for each run: {', '.join(others)}" if others else ""
+    summary += f"; left out, a different word in each row: {', '.join(unique)}" if unique else ""
+    return to_dataset(TableSamples(values, np.array(grid), Clock(None).attrs, {}, whole), summary)

@@ -11,11 +11,10 @@ import xarray as xr
 from constraints.physics.rules import from_network
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
-from surrogate.io.attributes import OVERLAP
+from surrogate.io.attributes import OVERLAP, simulation
 from surrogate.io.formats import TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.kinds import trajectories
-from surrogate.kinds.description import described_in
 from surrogate.kinds.kind import Kind
 from surrogate.kinds.trajectories import files
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Trajectories(Kind):
-    """Series x(t) on a shared grid, with values that stay fixed along a trajectory beside them."""
+    """Series x(t) on a shared grid, and static values of each trajectory."""
 
     name = "trajectories"
     stored = "time series"
@@ -45,9 +44,17 @@ class Trajectories(Kind):
 
     def from_python(self, data: Any, **options: Any) -> xr.Dataset:
         if options:
-            raise ModelError(f"{next(iter(options))} does not apply to trajectories")
+            raise ModelError(
+                f"{next(iter(options))} does not apply to trajectories",
+                value=next(iter(options)),
+                remedy="leave it out",
+            )
         if not isinstance(data, xr.Dataset):
-            raise ModelError(f"trajectories are an xarray.Dataset, not {type(data).__name__}")
+            raise ModelError(
+                f"trajectories are an xarray.Dataset, not {type(data).__name__}",
+                value=type(data).__name__,
+                remedy="read a table of runs with surrogate.read",
+            )
         return data
 
     # --- files ------------------------------------------------------------------------------------
@@ -80,7 +87,7 @@ class Trajectories(Kind):
         )
 
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
-        return from_network(described_in(config.get("about")))
+        return from_network(simulation({"surrogate_config": config.get("about")}))
 
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
         channels, steps = codec.shape

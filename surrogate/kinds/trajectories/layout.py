@@ -1,4 +1,4 @@
-"""What formulas see of trajectories: series (N, T) on a grid, and columns (N,) beside them."""
+"""The layout of trajectories for formulas: series (N, T) on a grid, and columns (N,)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def _times(data: xr.Dataset) -> tuple[float, ...]:
             times = np.array([(each - times[0]).total_seconds() for each in times])
         grid = times.astype(np.float64)
     except (AttributeError, TypeError, ValueError):
-        raise DataError(f"the times {times[:3]} are neither numbers nor dates") from None
+        raise DataError(
+            f"the times {times[:3]} are neither numbers nor dates", value=times[:3].tolist()
+        ) from None
     if not np.isfinite(grid).all():
-        raise DataError("some of the times are missing; drop or repair them")
+        raise DataError("some of the times are missing", remedy="drop or repair them")
     return tuple(grid.tolist())

@@ -1,9 +1,8 @@
-"""Pictures of trajectories: fan charts, with a few trajectories behind the bands and what was
-required of them in front: values as markers, what is forbidden hatched."""
+"""Fan charts of trajectories: quantile bands, a few single trajectories, and the scenario: required
+values as markers, forbidden ranges hatched."""
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import xarray as xr
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
+from surrogate.io.attributes import simulation
 from surrogate.kinds import trajectories as package  # formulas load torch: only where needed
 from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.reports.style import AGAINST, COLOURS, OBSERVED, REQUIRED, short
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from surrogate.kinds.trajectories.requirements import Mark
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
-MAX_PANELS = 24  # of a figure in a file
+MAX_FIGURE_PANELS = 24  # of a figure in a file
 MAX_PLOTTED = 20_000  # trajectories: quantiles of a figure need no more
 
 
@@ -38,15 +38,13 @@ def series(data: xr.Dataset) -> list[str]:
         for name, array in data.data_vars.items()
         if set(array.dims) == {"sample", "time"} and array.dtype.kind in "iufb"
     ]
-    try:  # Zarr forgets the order of variables, the description of the network does not
-        species = list(json.loads(data.attrs["surrogate_config"])["network"]["species"])
-    except (KeyError, TypeError, ValueError):
-        return names
+    # Zarr forgets the order of variables, the description of the network does not
+    species = list((simulation(data.attrs).get("network") or {}).get("species") or [])
     return [name for name in species if name in names] + [n for n in names if n not in species]
 
 
 def thinned(data: xr.Dataset, most: int = MAX_PLOTTED) -> xr.Dataset:
-    """At most so many samples, evenly taken."""
+    """At most `most` samples, evenly spaced."""
     step = -(-data.sizes["sample"] // most)
     return data if step == 1 else data.isel(sample=slice(None, None, step))
 
@@ -117,7 +115,7 @@ def _panels(
         _fan(axis, few, name, colour or own, trajectories)
         if other is not None and name in series(other):
             _outline(axis, other, name)
-        _require(axis, times(data), [mark for mark in required if mark.name == name])
+        _draw_scenario(axis, times(data), [mark for mark in required if mark.name == name])
         # a name from a file is not mathematics, whatever dollars it holds
         axis.set_title(
             short(name, 40), loc="left", fontweight="bold", fontsize=11, parse_math=False
@@ -161,7 +159,7 @@ def plot(
             )
         _panels(axes, data, names, against, trajectories, required)
     if observed is not None:
-        _observe(axes, names, observed)
+        _draw_observed(axes, names, observed)
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 
@@ -177,8 +175,12 @@ def drawing(
     have = series(data)
     names = _chosen(data, variables)
     if against is not None and not set(names) & set(series(against)):
-        raise ModelError(f"the second dataset has none of {', '.join(names)}: nothing to compare")
-    shown = names if variables is not None else names[:MAX_PANELS]
+        raise ModelError(
+            f"the second dataset has none of {', '.join(names)}: nothing to compare",
+            value=series(against),
+            remedy="give one with the same variables",
+        )
+    shown = names if variables is not None else names[:MAX_FIGURE_PANELS]
     try:
         axes = plot(data, against, observed, variables=shown, **options)
     except (OSError, RuntimeError) as problem:  # a damaged file opens, and fails when it is read
@@ -194,11 +196,15 @@ def _chosen(data: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
         if name not in have:
             raise ModelError(f"unknown variable {name!r}", value=name, allowed=have)
     if not names:
-        raise ModelError("the data have no variables over (sample, time) that are numbers")
+        raise ModelError(
+            "the data have no variables over (sample, time) that are numbers",
+            value=[str(name) for name in data.data_vars],
+            remedy="give trajectories over (sample, time)",
+        )
     return names
 
 
-def _observe(
+def _draw_observed(
     axes: Sequence[Axes], names: Sequence[str], observed: xr.Dataset | pd.DataFrame
 ) -> None:
     """Points of the variables that were observed."""
@@ -223,7 +229,7 @@ def _observe(
 def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int) -> None:
     grid, found, weight = times(data), values(data, name), normalised_weights(data)
     mark = "_" if len(grid) == 1 else None  # a single time has no lines to draw
-    some = found[_some(len(found), weight, trajectories)]
+    some = found[_evenly_spaced(len(found), weight, trajectories)]
     if len(some):
         axis.plot(grid, some.T, color=colour, alpha=0.16, linewidth=0.6, marker=mark)
     for low, high, alpha in BANDS:
@@ -233,8 +239,8 @@ def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int
     axis.plot(grid, middle, color=colour, linewidth=2.0, marker=mark)
 
 
-def _some(count: int, weight: np.ndarray | None, trajectories: int) -> np.ndarray:
-    """Rows of a few trajectories: evenly taken, those of much weight first."""
+def _evenly_spaced(count: int, weight: np.ndarray | None, trajectories: int) -> np.ndarray:
+    """Rows of a few trajectories: evenly spaced, or along the cumulative weight."""
     if weight is None:
         return np.arange(0, count, max(1, count // max(trajectories, 1)))[:trajectories]
     places = (np.arange(trajectories) + 0.5) / max(trajectories, 1)
@@ -247,18 +253,18 @@ def _outline(axis: Axes, data: xr.Dataset, name: str) -> None:
         axis.plot(times(data), line, color=AGAINST, linewidth=width, linestyle="--")
 
 
-# --- what was required ----------------------------------------------------------------------------
+# --- the scenario ---------------------------------------------------------------------------------
 
 
 def _required(data: xr.Dataset) -> Sequence[Mark]:
     if "surrogate_constraint" not in data.attrs:
         return ()
-    found: Sequence[Mark] = package.requirements.marks_of(package.requirements.asked(data))
+    found: Sequence[Mark] = package.requirements.marks_of(package.requirements.requirements(data))
     return found
 
 
-def _require(axis: Axes, grid: np.ndarray, marks: Sequence[Mark]) -> None:
-    """Values as markers, open ones where others would do as well; what is forbidden hatched."""
+def _draw_scenario(axis: Axes, grid: np.ndarray, marks: Sequence[Mark]) -> None:
+    """Required values as markers (open: one of several alternatives), forbidden ranges hatched."""
     bounds = [mark for mark in marks if not mark.value]
     finite = [x for mark in marks for x in (mark.low, mark.high) if math.isfinite(x)]
     if finite:  # room for what lies beyond a bound
@@ -300,11 +306,11 @@ def _bound(axis: Axes, grid: np.ndarray, mark: Mark) -> None:
     for edge, beyond in ((mark.low, low), (mark.high, high)):
         if not math.isfinite(edge):
             continue
-        if some:  # dotted, with the way to go
-            way = 6 if edge == mark.low else 7  # carets up and down
+        if some:  # dotted, with a caret towards the required side
+            caret = 6 if edge == mark.low else 7  # up or down
             axis.plot(
                 [left, left + (right - left) / 2, right], [edge] * 3, color=REQUIRED, linewidth=1.8,
-                linestyle=":", marker=way, markevery=[1], markersize=8,
+                linestyle=":", marker=caret, markevery=[1], markersize=8,
             )  # fmt: skip
         else:
             axis.plot([left, right], [edge, edge], color=REQUIRED, linewidth=1.3)

@@ -1,8 +1,8 @@
 """Trajectories kept within the ranges of their variables.
 
 Data that lie in a convex set have their conditional means in it too, so a denoised estimate that
-leaves the set is wrong, and one brought back is nearer to the truth. The set here is a box, the
-range of every variable (counts with their half unit, shares of words between 0 and 1), cut by the
+leaves the set is wrong, and its projection is closer to the truth. The set here is a box, the
+range of every variable (counts with their half unit, one-hot weights in [0, 1]), cut by the
 ranges of species that follow from conservation laws: N - S - I >= 0.
 """
 
@@ -16,18 +16,18 @@ import torch
 from torch import Tensor
 
 from surrogate.kinds.trajectories.conservation import Relation
-from surrogate.kinds.trajectories.transforms import REACH
-from surrogate.kinds.trajectories.variables import NUMBERS, Variable
+from surrogate.kinds.trajectories.transforms import DEQUANTISATION_WIDTH
+from surrogate.kinds.trajectories.variables import NUMBER_KINDS, Variable
 
-SLACK = 1e-6  # by which the box is smaller, so that single precision stays in it
-FAR = 1e6  # deviations from the mean, where a range has no end
+BOX_MARGIN = 1e-6  # by which the box is smaller, so that single precision stays in it
+UNBOUNDED_DEVIATIONS = 1e6  # from the mean, where a range has no end
 
 
 def ends(variable: Variable) -> tuple[float, float]:
-    """The range of what is learned of a variable, in data units."""
-    if variable.kind not in NUMBERS:
+    """The range of a variable's channels, in data units."""
+    if variable.kind not in NUMBER_KINDS:
         return 0.0, 1.0
-    half = REACH if variable.kind == "integer" else 0.0
+    half = DEQUANTISATION_WIDTH if variable.kind == "integer" else 0.0
     return variable.low - half, variable.high + half
 
 
@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """The set, for x (B, C, T) with y = f⁻¹(mean + scale·x) in data units."""
+    """The box of x (B, C, T), with y = f⁻¹(mean + scale·x) in data units."""
 
     mean: Tensor  # (C, T)
     scale: Tensor
@@ -54,11 +54,11 @@ class Ranges:
         """The box of one-channel rows: `variables`, `mean` and `scale` (C, T) row by row."""
         sides = []
         for side in range(2):
-            far = mean.new_tensor((-FAR, FAR)[side])
+            far = mean.new_tensor((-UNBOUNDED_DEVIATIONS, UNBOUNDED_DEVIATIONS)[side])
             y = mean.new_tensor([ends(v)[side] for v in variables])
             z = torch.stack([v.transform.forward(at) for v, at in zip(variables, y, strict=True)])
             x = (z[:, None] - mean) / scale
-            x = x + (SLACK, -SLACK)[side] * (1 + x.abs())
+            x = x + (BOX_MARGIN, -BOX_MARGIN)[side] * (1 + x.abs())
             sides.append(torch.where(x.isfinite(), x, far))
         return cls(mean, scale, *sides)
 
@@ -97,7 +97,7 @@ class Ranges:
     def _room(self, y: Tensor, member: Member, excess: Tensor) -> Tensor:
         """How much of the excess (B, T) a member could take up."""
         low, high = ends(member.variable)
-        most = FAR * float(self.scale[member.channel].max())
+        most = UNBOUNDED_DEVIATIONS * float(self.scale[member.channel].max())
         up = (excess > 0) == (member.weight > 0)
         free = torch.where(up, high - y, y - low).clamp(0, most)
         return abs(member.weight) * free
@@ -113,15 +113,16 @@ def members(relation: Relation, channels: Sequence[Variable]) -> list[Member]:
     ]
 
 
-def rounded_apart(
+def reround(
     members: Sequence[tuple[Variable, float]],
     raw: Sequence[Tensor],
     whole: Sequence[Tensor],
     excess: Tensor,
 ) -> list[Tensor]:
-    """Members, with their weights, rounded so that what follows from them is in range: (B, T) all.
+    """Counts (B, T) of members, with their weights, rounded so that the dependent species is in
+    range.
 
-    Several that are rounded up may leave less than nothing for the rest: then the one that was
+    Several that are rounded up may make the dependent species negative: then the one that was
     rounded up the most is rounded down. `excess` is how far the dependent species is above its
     range, or (negative) below; `raw` is NaN where a member does not vary.
     """

@@ -1,7 +1,7 @@
-"""Columns of a table as runs: what their times are, and their values.
+"""Columns of a table as runs: their times and their values.
 
 A run has times t_0 < t_1 < ... and a value of each variable at each of them, some of which may be
-missing. Dates are brought to even steps, told in weeks, days or what else fits them.
+missing. Dates are brought to even steps, in weeks, days or another unit that fits them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pandas as pd
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 
-UNITS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+UNIT_SECONDS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 MAX_INTEGER = 2**63 - 1
-COMMA = r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*"  # -0,5
+DECIMAL_COMMA = r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*"  # -0,5
 GRID_TOLERANCE = 0.25  # of a step, by which dates may lie off an even grid: leap days, months
 
 
@@ -99,7 +99,12 @@ def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
     if pd.api.types.is_numeric_dtype(column):
         numbers = column.to_numpy(np.float64)
         if not np.isfinite(numbers).all():
-            raise ModelError(f"{time} is infinite in row {int((~np.isfinite(numbers)).argmax())}")
+            row = int((~np.isfinite(numbers)).argmax())
+            raise ModelError(
+                f"{time} is infinite in row {row}",
+                value=float(numbers[row]),
+                remedy="drop or repair it",
+            )
         return numbers, False
     if not pd.api.types.is_datetime64_any_dtype(column):
         read = pd.to_datetime(column.astype(str), errors="coerce", format="ISO8601", utc=True)
@@ -108,35 +113,41 @@ def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
             other = pd.to_numeric(column, errors="coerce").isna().to_numpy()
             row = int((other if other.sum() < wrong.sum() else wrong).argmax())
             raise ModelError(
-                f"{time} is {column.iloc[row]!r} in row {row}, neither a number nor a date such as "
-                "1948-01-31"
+                f"{time} is {column.iloc[row]!r} in row {row}, neither a number nor a date",
+                value=column.iloc[row],
+                remedy="write dates as 1948-01-31",
             )
         column = read
     first = column.min()
     return ((column - first) / pd.Timedelta(seconds=1)).to_numpy(np.float64), True
 
 
+def single_step_runs() -> ModelError:
+    """The refusal of runs without a second step."""
+    return ModelError("every run has a single step", remedy="give runs of two steps or more")
+
+
 def usual_step(gaps: np.ndarray) -> float:
     if not gaps.size:
-        raise ModelError("every run has a single step; a trajectory needs two or more")
+        raise single_step_runs()
     return float(np.median(gaps))
 
 
 def _unit(seconds: float) -> tuple[str, float]:
-    """The unit in which a step is told, and its length there."""
-    days = seconds / UNITS["days"]
+    """The unit of a step, and its length in this unit."""
+    days = seconds / UNIT_SECONDS["days"]
     if 28 <= days <= 31 and days != 28:
         return "months", 1.0
     if 365 <= days <= 366:
         return "years", 1.0
-    for unit, length in UNITS.items():
+    for unit, length in UNIT_SECONDS.items():
         if seconds % length == 0:
             return unit, seconds / length
     return "seconds", seconds
 
 
 def positions(run: Run, step: float) -> np.ndarray:
-    """Numbers of the steps on an even grid that begins with the run."""
+    """Indices of the run's times on an even grid that begins with it."""
     gaps = np.diff(run.times) / step
     jumps = np.rint(gaps)
     odd = np.flatnonzero((np.abs(gaps - jumps) > GRID_TOLERANCE) | (jumps < 1))
@@ -165,6 +176,7 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
             if column.max() > MAX_INTEGER:
                 raise ModelError(
                     f"{name} holds whole numbers beyond 2^63, such as {column.max()}",
+                    value=int(column.max()),
                     remedy="convert them to another unit",
                 )
             return column.astype("Int64")
@@ -184,9 +196,10 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
     read = pd.to_numeric(words, errors="coerce")
     odd = known & read.isna().to_numpy()
     row = int(odd.argmax())
-    if odd.any() and words[odd].astype(str).str.fullmatch(COMMA).all():
+    if odd.any() and words[odd].astype(str).str.fullmatch(DECIMAL_COMMA).all():
         raise ModelError(
             f"{name} is {words.iloc[row]!r} in row {row}, with a decimal comma",
+            value=words.iloc[row],
             remedy="write numbers with a point",
         )
     if not known.any() or odd.sum() > known.sum() / 2:
@@ -195,6 +208,7 @@ def values_of(column: pd.Series[Any]) -> pd.Series[Any]:
         raise ModelError(
             f"{name} is {words.iloc[row]!r} in row {row}, where most are numbers ({int(odd.sum())} "
             "are not)",
+            value=words.iloc[row],
             remedy="repair them, or leave them empty",
         )
     return values_of(read)

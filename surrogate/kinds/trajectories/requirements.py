@@ -1,8 +1,8 @@
-"""What of a scenario can be drawn over time: where a variable is bound, and to what.
+"""Requirements that can be drawn over time: the steps at which a variable is bounded, and by what.
 
 A `Mark` says x(t) ∈ [low, high] of a variable x for steps t = first..last: at every one of them, at
 some one, or as one of several alternatives. A formula is a conjunction of parts; those that are
-made of such readings have marks, of the others there is only the text.
+made of such bounds have marks, the others only their text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from constraints.ast import formulas as f
 from constraints.ast.lowered import Atom
 from constraints.ast.terms import At, Name, Step
 from surrogate.kinds.signals import layout_of
-from surrogate.reports import asked as asked_
-from surrogate.reports.asked import Asked
+from surrogate.reports.requirements import Requirement, Requirements, requirements_in
 
 
 @dataclass(frozen=True)
@@ -39,26 +38,30 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Part(asked_.Part):
+class MarkedRequirement(Requirement):
     """A conjunct of a formula; without marks where it cannot be drawn."""
 
     marks: tuple[Mark, ...] = ()
 
 
-def asked(data: xr.Dataset) -> Asked | None:
-    """The scenario that the data are labelled with, if there is one, with marks."""
+def requirements(data: xr.Dataset) -> Requirements | None:
+    """The requirements that the data are labelled with, if there are any, with marks."""
     end = data.attrs.get("surrogate_end")
     try:
         layout = layout_of(data)
     except FormulaError:  # of another version, or by a stranger
-        return asked_.asked(data.attrs, lambda part: Part(str(part)))
-    return asked_.asked(data.attrs, lambda part: Part(str(part), marks=_marks(part, layout, end)))
+        return requirements_in(data.attrs, lambda part: MarkedRequirement(str(part)))
+    return requirements_in(
+        data.attrs, lambda part: MarkedRequirement(str(part), marks=_marks(part, layout, end))
+    )
 
 
-def marks_of(found: Asked | None) -> tuple[Mark, ...]:
+def marks_of(found: Requirements | None) -> tuple[Mark, ...]:
     """The marks of all parts."""
     parts = () if found is None else found.parts
-    return tuple(mark for part in parts if isinstance(part, Part) for mark in part.marks)
+    return tuple(
+        mark for part in parts if isinstance(part, MarkedRequirement) for mark in part.marks
+    )
 
 
 def _marks(part: Formula, layout: Layout, end: str | None) -> tuple[Mark, ...]:
@@ -70,7 +73,7 @@ def _marks(part: Formula, layout: Layout, end: str | None) -> tuple[Mark, ...]:
 
 
 def _walk(node: f.Formula, layout: Layout) -> list[Mark] | None:
-    """The marks of a lowered formula; None where they would not say all of it."""
+    """The marks of a lowered formula; None where they would not express all of it."""
     match node:
         case f.Annotated(body):
             return _walk(body, layout)
@@ -99,7 +102,7 @@ def _walk(node: f.Formula, layout: Layout) -> list[Mark] | None:
 def _read(
     atom: Atom, variable: str | None, window: tuple[int, int], layout: Layout
 ) -> list[Mark] | None:
-    """A reading of one series, at a step or over a window of them."""
+    """The mark of an atom about one series, at a step or over a window."""
     match atom.terms:
         case (At(Name(name), Step(base, offset, None)),) if base == variable:
             first, last = max(window[0] + offset, 0), min(window[1] + offset, layout.steps - 1)

@@ -3,8 +3,8 @@
 `Moments` are the mean and variance of each coordinate by the pairwise update of Chan, Golub and
 LeVeque (The American Statistician 37, 1983); dequantisation noise is integrated by Gauss-Legendre
 quadrature, so that no random number enters. `Skewness` is that of all values of a variable
-together, before and after the logarithm. `Edges` are the ends of its range. `Totals` follow a
-conserved sum.
+together, before and after the logarithm. `Edges` are the ends of its range, `Totals` its
+conserved sums.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from surrogate.kinds.trajectories.conservation import Relation
 from surrogate.kinds.trajectories.transforms import Log, Transform, for_counts
 from surrogate.kinds.trajectories.variables import Variable, sample_number
 
-NODES = {"identity": 2, "log": 8, "logit": 8}  # two are exact for what is linear in the noise
-ROUNDING = 1e-5  # by which a conserved sum of real numbers may differ, relative to its terms
-SKEWED = 2.0  # an exponential distribution
-EVEN = 1.0
-PILE = 20  # equal values that make the end of a range a hard one: no tail has so many
+QUADRATURE_NODES = {
+    "identity": 2,
+    "log": 8,
+    "logit": 8,
+}  # two are exact for linear functions of the noise
+SUM_TOLERANCE = 1e-5  # by which a conserved sum of real numbers may differ, relative to its terms
+MIN_SKEWNESS = 2.0  # of values that are learned as logarithms: that of an exponential
+MAX_LOG_SKEWNESS = 1.0  # of these logarithms, in absolute value
+MIN_TIES = 20  # equal values that make the end of a range a hard one: no tail has so many
 
 
 class Moments:
@@ -36,7 +40,7 @@ class Moments:
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
-        count = NODES[variable.transform.kind] if variable.kind == "integer" else 1
+        count = QUADRATURE_NODES[variable.transform.kind] if variable.kind == "integer" else 1
         nodes, weights = np.polynomial.legendre.leggauss(count)
         self.nodes = [float(node + 1) / 2 for node in nodes]
         self.weights = torch.from_numpy(weights / 2)
@@ -63,8 +67,8 @@ class Moments:
     def scale(self) -> Tensor:
         """Standard deviation, noise of dequantisation included; 1 where there is none at all."""
         deviation = (self.squares / self.count).sqrt()
-        still = self.constant & (self.variable.kind != "integer")
-        return torch.where(still, torch.ones_like(deviation), deviation)
+        without_noise = self.constant & (self.variable.kind != "integer")
+        return torch.where(without_noise, torch.ones_like(deviation), deviation)
 
     @property
     def constant(self) -> Tensor:
@@ -103,7 +107,7 @@ class Skewness:
         if not self.positive:
             return False
         plain, logged = (_skewness(*row) for row in self.sums)
-        return plain > SKEWED and abs(logged) < EVEN
+        return plain > MIN_SKEWNESS and abs(logged) < MAX_LOG_SKEWNESS
 
 
 def _skewness(count: float, first: float, second: float, third: float) -> float:
@@ -134,13 +138,13 @@ class Edges:
     def hard(self) -> tuple[float, float]:
         """The ends of the range that many values share; infinite where there is a tail."""
         return (
-            self.low if self.lowest >= PILE else -math.inf,
-            self.high if self.highest >= PILE else math.inf,
+            self.low if self.lowest >= MIN_TIES else -math.inf,
+            self.high if self.highest >= MIN_TIES else math.inf,
         )
 
 
 class Totals:
-    """What a relation conserves in each sample: a number that all share, or one of their own."""
+    """The conserved sum of a relation in each sample: the same number for all, or one for each."""
 
     def __init__(self, relation: Relation, whole: bool, statics: Sequence[str] = ()) -> None:
         self.relation, self.whole = relation, whole
@@ -158,6 +162,7 @@ class Totals:
             raise ModelError(
                 f"{self.relation} is said to be conserved, but in sample {number} it is "
                 f"{sums[sample, 0]:g} at step 0 and {sums[sample, step]:g} at step {step}",
+                value=float(sums[sample, step]),
                 remedy=(
                     "repair the data, or drop their attribute surrogate_config",
                     Action(" (or give laws=[])", ""),
@@ -175,7 +180,7 @@ class Totals:
             n for n in self.same if bool(((values[n][:, 0] - totals).abs() <= slack).all())
         ]
 
-    def settled(self) -> Relation:
+    def resolved(self) -> Relation:
         """The relation with its total: a number, a static variable or a name of its own."""
         if self.high - self.low <= self.slack:
             return replace(self.relation, total=self.low)
@@ -183,8 +188,10 @@ class Totals:
         return replace(self.relation, total=name)
 
     def slack_in(self, values: Mapping[str, Tensor]) -> float:
-        """By which a sum of these values may differ from the total."""
+        """The tolerance by which a sum of these values may differ from the total."""
         if self.whole:
             return 0.0
         members = {self.relation.dependent: 1.0, **self.relation.weights}
-        return ROUNDING * max(abs(w) * float(values[n].abs().max()) for n, w in members.items())
+        return SUM_TOLERANCE * max(
+            abs(w) * float(values[n].abs().max()) for n, w in members.items()
+        )

@@ -1,4 +1,4 @@
-"""Samples that were found in a table, as a dataset over (sample, time)."""
+"""Samples read from a table, as a dataset over (sample, time)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.kinds.trajectories.records import Run
-
-_INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+from surrogate.kinds.trajectories.variables import smallest_integer_type
 
 
 @dataclass(frozen=True)
@@ -32,25 +31,27 @@ def integer_variables(runs: Sequence[Run]) -> set[str]:
     return {n for n in names if all(str(run.values[n].dtype) == "Int64" for run in runs)}
 
 
-def to_dataset(made: TableSamples, said: str) -> tuple[xr.Dataset, str]:
-    """The dataset, and `said` with the variables that turned out to be static.
+def to_dataset(made: TableSamples, summary: str) -> tuple[xr.Dataset, str]:
+    """The dataset, and `summary` with the variables that turned out to be static.
 
     A series that is constant within each sample, but not over all, becomes one value a sample.
     """
     data: dict[str, Any] = {}
-    still = []
+    static = []
     for name, values in made.values.items():
         if values.ndim == 2 and _is_static(values):
-            still.append(name)
+            static.append(name)
             values = values[:, 0]
         if name in made.whole:
-            low, high = values.min(), values.max()
-            fits = (k for k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-            values = values.astype(next(fits, np.int64))
+            values = values.astype(smallest_integer_type(values.min(), values.max()))
         data[name] = (("sample", "time")[: values.ndim], values)
-    if len(still) == len(made.values):
-        raise ModelError("no column changes with time: there are no series in the table")
-    said += f"; one value for each run: {', '.join(still)}" if still else ""
+    if len(static) == len(made.values):
+        raise ModelError(
+            "no column changes with time: there are no series in the table",
+            value=static,
+            remedy="name columns that change along a run",
+        )
+    summary += f"; one value for each run: {', '.join(static)}" if static else ""
     samples = len(next(iter(made.values.values())))
     about = {"standard_name": "realization", "long_name": "trajectory", "units": "1"}
     coords: dict[str, Any] = {
@@ -61,9 +62,11 @@ def to_dataset(made: TableSamples, said: str) -> tuple[xr.Dataset, str]:
     clash = sorted(set(coords) & set(data))
     if clash:
         raise ModelError(
-            f"a variable cannot be named {clash[0]!r} here", remedy="rename the column"
+            f"a variable cannot be named {clash[0]!r} here",
+            value=clash[0],
+            remedy="rename the column",
         )
-    return xr.Dataset(data, coords, {"source": said}), said
+    return xr.Dataset(data, coords, {"source": summary}), summary
 
 
 def _is_static(values: np.ndarray) -> bool:

@@ -6,7 +6,7 @@ logit     log((y - low) / (high - y))  (low, high)
 
 A count n becomes a real number by dequantisation, y = n + u with u uniform on (-1/2, 1/2), and
 comes back by rounding (Theis et al., "A note on the evaluation of generative models", 2016). Counts
-from `low` to `high` thus fill (low - 1/2, high + 1/2), and log and logit lead back into them only.
+from `low` to `high` thus fill (low - 1/2, high + 1/2), and the inverses of log and logit stay in.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from torch import Tensor
 
 from surrogate.errors import ModelError
 
-# u keeps a little away from 1/2, so that rounding survives single precision; the interval that
-# counts fill ends between the two
-REACH = 0.5 - 2**-11
-PAD = 0.5 - 2**-12
-KINDS = ("identity", "log", "logit", "auto")
+# |u| stays a little below 1/2, so that rounding survives single precision; the domain of counts
+# ends between the largest |u| and 1/2
+DEQUANTISATION_WIDTH = 0.5 - 2**-11
+COUNT_MARGIN = 0.5 - 2**-12
+TRANSFORMS = ("identity", "log", "logit")
+SPELLINGS = ("identity", "log", "log(LOW)", "logit", "logit(LOW, HIGH)", "auto")  # in settings
 _WRITTEN = re.compile(r"\s*(\w+)\s*(?:\(\s*([^(),]+?)\s*(?:,\s*([^(),]+?)\s*)?\))?\s*")
 
 
@@ -93,33 +94,40 @@ class Logit(Transform):
 def from_text(
     text: str, *, name: str, integer: bool, known: tuple[float, float] = (-math.inf, math.inf)
 ) -> Transform:
-    """A transform as a person writes it: "identity", "log", "log(5)", "logit", "logit(0, 100)".
+    """A transform from its spelling: "identity", "log", "log(5)", "logit", "logit(0, 100)".
 
     Without ends of its own log begins at 0 and logit has the bounds that are `known`.
     """
     match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     kind = match[1] if match else None
-    if match is None or kind not in KINDS[:3] or (kind == "identity" and match[2]):
-        raise ModelError(
-            f"{name}: unknown transform {text!r}; have identity, log, log(LOW), logit, "
-            "logit(LOW, HIGH), auto"
-        )
+    if match is None or kind not in TRANSFORMS or (kind == "identity" and match[2]):
+        raise ModelError(f"{name}: unknown transform {text!r}", value=text, allowed=SPELLINGS)
     try:
         ends = [float(end) for end in match.groups()[1:] if end is not None]
     except ValueError:
-        raise ModelError(f"{name}: the ends in {text!r} are not numbers") from None
+        raise ModelError(
+            f"{name}: the ends in {text!r} are not numbers",
+            value=text,
+            remedy="write log(0) or logit(0, 100)",
+        ) from None
     if kind == "identity":
         return Identity()
     if kind == "log":
         if len(ends) > 1:
             raise ModelError(
-                f"{name}: {text!r} has two ends", remedy="write log(LOW) or logit(LOW, HIGH)"
+                f"{name}: {text!r} has two ends",
+                value=text,
+                remedy="write log(LOW) or logit(LOW, HIGH)",
             )
         made = _checked(name, Log((ends or [0.0])[0]))
     else:
         low, high = ends if len(ends) == 2 else known
         if len(ends) == 1 or not (math.isfinite(low) and math.isfinite(high)):
-            raise ModelError(f"{name}: logit needs both bounds, as in logit(0, 100)")
+            raise ModelError(
+                f"{name}: {text} lacks a bound, and logit needs both",
+                value=text,
+                remedy="write logit(LOW, HIGH), such as logit(0, 100)",
+            )
         made = _checked(name, Logit(low, high))
     return for_counts(made) if integer else made
 
@@ -128,20 +136,25 @@ def for_counts(transform: Transform) -> Transform:
     """The transform of counts between the ends of this one, which they may reach."""
     match transform:
         case Log(low):
-            return Log(low - PAD)
+            return Log(low - COUNT_MARGIN)
         case Logit(low, high):
-            return Logit(low - PAD, high + PAD)
+            return Logit(low - COUNT_MARGIN, high + COUNT_MARGIN)
     return transform
 
 
 def from_config(config: Mapping[str, Any], *, name: str) -> Transform:
     """The transform that `to_config` wrote."""
     if not isinstance(config, Mapping):
-        raise ModelError(f"{name}: its transform is a mapping with a kind, not {config!r}")
+        raise ModelError(
+            f"{name}: its transform is a mapping with a kind, not {config!r}", value=config
+        )
     kind = config.get("kind")
     low, high = config.get("low", -math.inf), config.get("high", math.inf)
     if not all(isinstance(end, (int, float)) for end in (low, high)):
-        raise ModelError(f"{name}: the ends of its transform are numbers, not {low!r}, {high!r}")
+        raise ModelError(
+            f"{name}: the ends of its transform are numbers, not {low!r}, {high!r}",
+            value=(low, high),
+        )
     match kind:
         case "identity":
             return Identity()
@@ -149,7 +162,7 @@ def from_config(config: Mapping[str, Any], *, name: str) -> Transform:
             return _checked(name, Log(float(low)))
         case "logit":
             return _checked(name, Logit(float(low), float(high)))
-    raise ModelError(f"{name}: unknown transform {kind!r}", value=kind, allowed=KINDS[:3])
+    raise ModelError(f"{name}: unknown transform {kind!r}", value=kind, allowed=TRANSFORMS)
 
 
 def _checked(name: str, made: Log | Logit) -> Transform:
@@ -157,6 +170,7 @@ def _checked(name: str, made: Log | Logit) -> Transform:
     if not (finite and made.low < made.high):
         raise ModelError(
             f"{name}: {made.kind} from {made.low:g} to {made.high:g} is no interval",
+            value=(made.low, made.high),
             remedy="give a low end below the high one",
         )
     return made
@@ -164,9 +178,9 @@ def _checked(name: str, made: Log | Logit) -> Transform:
 
 def dequantised(counts: Tensor, uniform: Tensor | float) -> Tensor:
     """Counts as real numbers; `uniform` on [0, 1) broadcasts to their shape."""
-    return counts + REACH * (2 * uniform - 1)
+    return counts + DEQUANTISATION_WIDTH * (2 * uniform - 1)
 
 
 def rounded(values: Tensor) -> Tensor:
-    """The counts that dequantisation came from."""
+    """The counts of dequantised values."""
     return torch.round(values)

@@ -2,8 +2,8 @@
 
 A variable over (sample, time) is a series, one over (sample,) is static; its values are real
 numbers, integers, booleans or words. Numbers and booleans are read as float64 (n, T) or (n, 1),
-words as the numbers of their categories. What is missing, or outside of the domain of its
-transform, is refused with its place.
+words as the codes of their categories. Values that are missing, or outside of the domain of their
+transform, are refused with their place.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import DataError, FormulaError, Layout, Signal
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, as_model_error
 from surrogate.kinds.codec import Samples, plain
 from surrogate.kinds.label_names import LABELS
-from surrogate.kinds.signals import layout_of
+from surrogate.kinds.signals import layout_of, slices
 from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised
 
-KINDS = ("real", "integer", "boolean", "words")
-NUMBERS = ("real", "integer")
-MOST_WORDS = 64  # categories of one variable: each is a channel
-EXACT = 2**53  # whole numbers beyond it have no float64 of their own
+VALUE_KINDS = ("real", "integer", "boolean", "words")
+NUMBER_KINDS = ("real", "integer")
+MAX_CATEGORIES = 64  # categories of one variable: each is a channel
+MAX_EXACT_INTEGER = 2**53  # whole numbers beyond it are not exact in float64
 
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable. A `total` is not in the data: it is what a relation conserves.
+    """One variable. A `total` is not in the data: it is the sum that a relation conserves.
 
     `low` and `high` are the ends of its range, where it has hard ones.
     """
@@ -66,36 +66,46 @@ class Variable:
         return hot.movedim(-1, 1).to(values.dtype)
 
     def forward(self, spread: Tensor, uniform: Tensor | float) -> Tensor:
-        """Channels (n, K, T) as they are learned; `uniform` on [0, 1) dequantises integers."""
+        """Transformed channels (n, K, T); `uniform` on [0, 1) dequantises integers."""
         counts = self.kind == "integer"
         return self.transform.forward(dequantised(spread, uniform) if counts else spread)
 
 
-# --- what there is --------------------------------------------------------------------------------
+# --- variables of a dataset -----------------------------------------------------------------------
 
 
 def survey(data: xr.Dataset) -> tuple[Layout, tuple[Variable, ...], tuple[str, ...]]:
-    """What formulas see of a dataset, its variables, and the names of what is no variable here."""
+    """The layout of a dataset for formulas, its variables, and the names of those left out."""
     if not isinstance(data, xr.Dataset):
-        raise ModelError(f"trajectories are an xarray.Dataset, not {type(data).__name__}")
+        raise ModelError(
+            f"trajectories are an xarray.Dataset, not {type(data).__name__}",
+            value=type(data).__name__,
+        )
     if not {"sample", "time"} <= set(data.sizes):
         raise ModelError(
-            "trajectories have the dimensions (sample, time); these have "
-            f"({', '.join(str(d) for d in data.sizes)})"
+            "trajectories have the dimensions (sample, time), these "
+            f"({', '.join(str(d) for d in data.sizes)})",
+            value=tuple(str(d) for d in data.sizes),
+            remedy="rename the dimensions",
         )
     if 0 in (data.sizes["sample"], data.sizes["time"]):
-        raise ModelError("the dataset is empty: it has no samples or no times")
+        raise ModelError(
+            "the dataset is empty: it has no samples or no times",
+            remedy="give at least 2 trajectories",
+        )
     names = [str(name) for name in data.data_vars]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ModelError(f"two variables have the name {twice[0]!r}", remedy="rename one of them")
     for name in names:
         if not name.isprintable() or not name or '"' in name:
-            raise ModelError(f"{name!r} cannot be a name in formulas", remedy="rename the variable")
+            raise ModelError(
+                f"{name!r} cannot be a name in formulas", value=name, remedy="rename the variable"
+            )
     try:
         layout = layout_of(data)
     except (DataError, FormulaError) as problem:
-        raise ModelError(str(problem)) from None
+        raise as_model_error(problem) from None
     found: list[Variable] = []
     ignored: list[str] = []
     for key, array in data.data_vars.items():
@@ -112,7 +122,9 @@ def survey(data: xr.Dataset) -> tuple[Layout, tuple[Variable, ...], tuple[str, .
         )
     if all(variable.static for variable in found):
         raise ModelError(
-            "the dataset has no series: no variable over (sample, time) holds numbers or words"
+            "the dataset has no series: no variable over (sample, time) holds numbers or words",
+            value=names,
+            remedy="add a variable over (sample, time)",
         )
     return layout, tuple(found), tuple(ignored)
 
@@ -141,7 +153,7 @@ def _dtype(array: xr.DataArray, kind: str) -> str:
 
 
 def sample_number(samples: Samples, index: int) -> int:
-    """The number in the dataset of one of these samples."""
+    """The index in the dataset of one of these samples."""
     return samples.start + index if isinstance(samples, slice) else int(samples[index])
 
 
@@ -158,9 +170,11 @@ def pieces(samples: Samples, total: int, size: int) -> Iterator[slice | np.ndarr
         yield numbers[piece]
 
 
-def slices(total: int, size: int) -> Iterator[slice]:
-    for start in range(0, total, size):
-        yield slice(start, min(total, start + size))
+def smallest_integer_type(low: float, high: float) -> type[np.signedinteger[Any]]:
+    """The smallest type that holds all whole numbers from low to high."""
+    types = (np.int8, np.int16, np.int32, np.int64)
+    fits = (k for k in types if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
+    return next(fits, np.int64)
 
 
 def read(data: xr.Dataset, variable: Variable, samples: Samples) -> Tensor:
@@ -195,13 +209,17 @@ def _stored(data: xr.Dataset, variable: Variable, samples: Samples) -> np.ndarra
 
 
 def _numbers(data: xr.Dataset, variable: Variable, samples: Samples) -> np.ndarray:
-    """Values as numbers. What is missing is NaN, or -1 for a word; one that is unknown is -2."""
+    """Values as numbers, NaN where they are missing; words as codes, -1 missing and -2 unknown."""
     values = _stored(data, variable, samples)
     if variable.kind != "words":
         try:
             return np.ascontiguousarray(values, np.float64)
         except (TypeError, ValueError):
-            raise ModelError(f"{variable.name} holds {values.dtype} where numbers were") from None
+            raise ModelError(
+                f"{variable.name} holds {values.dtype} where the model has numbers",
+                value=str(values.dtype),
+                remedy="convert it to numbers",
+            ) from None
     place = {word: code for code, word in enumerate(variable.categories)}
     codes, words = _words(values)
     numbers = np.array([-1 if word is None else place.get(word, -2) for word in words], np.float64)
@@ -209,7 +227,7 @@ def _numbers(data: xr.Dataset, variable: Variable, samples: Samples) -> np.ndarr
 
 
 def _words(values: np.ndarray) -> tuple[np.ndarray, list[str | None]]:
-    """Where each word of a list stands; None is a missing one."""
+    """Codes of values, and the word of each code; None is a missing one."""
     flat = np.asarray(values, dtype=object).ravel()
     codes, kinds = pd.factorize(flat, use_na_sentinel=True)
     words: list[str | None] = [
@@ -224,7 +242,7 @@ def _fine(variable: Variable, low: float, high: float) -> bool:
     if variable.kind == "words":
         return bool(low >= 0)
     domain = variable.transform
-    most = EXACT if variable.kind == "integer" else math.inf
+    most = MAX_EXACT_INTEGER if variable.kind == "integer" else math.inf
     return bool(domain.low < low and high < domain.high and -most < low and high < most)
 
 
@@ -233,7 +251,7 @@ def _whole(variable: Variable, values: np.ndarray) -> bool:
 
 
 def _refusal(data: xr.Dataset, variable: Variable) -> ModelError:
-    """What is wrong with the values in the whole dataset, how often, and where first."""
+    """The error for bad values: what is wrong, how often in the whole dataset, and where first."""
     total, steps = data.sizes["sample"], data.sizes["time"]
     count, samples, first, value = 0, 0, "", math.nan
     for rows in slices(total, max(1, 500_000 // steps)):
@@ -242,7 +260,7 @@ def _refusal(data: xr.Dataset, variable: Variable) -> ModelError:
         if variable.kind == "words":
             wrong = values < 0 if variable.categories else values == -1
         elif variable.kind == "integer":
-            wrong |= (values != np.rint(values)) | (np.abs(values) >= EXACT)
+            wrong |= (values != np.rint(values)) | (np.abs(values) >= MAX_EXACT_INTEGER)
         if variable.kind != "words":
             wrong |= (values <= variable.transform.low) | (values >= variable.transform.high)
         count += int(wrong.sum())
@@ -257,15 +275,18 @@ def _refusal(data: xr.Dataset, variable: Variable) -> ModelError:
     where = f"{count:,} values in {samples:,} of {total:,} samples, first at {first}"
     name, transform = variable.name, variable.transform
     if variable.kind == "words":
-        known = ", ".join(variable.categories)
         if pd.isna(word) or not str(word).strip():
             return ModelError(f"{name} is missing {where}", remedy="drop or repair those samples")
-        return ModelError(f"{name} has unknown words, such as {word!r}: {where}; known are {known}")
+        return ModelError(
+            f"{name} has unknown words, such as {word!r}: {where}",
+            value=word,
+            allowed=variable.categories,
+        )
     if not math.isfinite(value):
         what = "missing (NaN)" if math.isnan(value) else "infinite"
         remedy = "drop or repair those samples"
         return ModelError(f"{name} has {what} values: {where}", value=value, remedy=remedy)
-    if variable.kind == "integer" and (value != round(value) or abs(value) >= EXACT):
+    if variable.kind == "integer" and (value != round(value) or abs(value) >= MAX_EXACT_INTEGER):
         return ModelError(
             f"{name} should hold whole numbers below 2^53, and has {value:g}: {where}",
             value=value,

@@ -1,4 +1,4 @@
-"""Requirements of trajectories in plain words."""
+"""Requirements on trajectories as English phrases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from surrogate.kinds.trajectories.requirements import Mark, Part
+from surrogate.kinds.trajectories.requirements import Mark, MarkedRequirement
 from surrogate.reports.wording import moment, number, several
 
 
@@ -31,16 +31,16 @@ def _during(grid: np.ndarray, mark: Mark) -> str:
 # --- requirements ---------------------------------------------------------------------------------
 
 
-def requirement(part: Part, grid: np.ndarray) -> str | None:
-    """A part of a scenario in plain words; None where they would not do."""
+def requirement(part: MarkedRequirement, grid: np.ndarray) -> str | None:
+    """A part of a scenario as a phrase; None where it has no marks."""
     if not part.marks:
         return None
     if part.marks[0].kind == "either":
-        return several([_said(mark, grid) for mark in part.marks], "or")
-    return several([_said(mark, grid) for mark in part.marks])
+        return several([_phrase(mark, grid) for mark in part.marks], "or")
+    return several([_phrase(mark, grid) for mark in part.marks])
 
 
-def _said(mark: Mark, grid: np.ndarray) -> str:
+def _phrase(mark: Mark, grid: np.ndarray) -> str:
     low, high = number(mark.low), number(mark.high)
     if mark.low == mark.high:
         range_ = low

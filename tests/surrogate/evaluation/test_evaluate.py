@@ -219,7 +219,7 @@ def test_weights_bring_samples_of_one_law_to_another() -> None:
 def test_of_many_samples_some_are_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = epidemic(900, seed=1), epidemic(700, seed=2)
     all_of_them = evaluate(x, y)
-    monkeypatch.setattr("surrogate.kinds.trajectories.compare.MAX_WHOLE", 300)
+    monkeypatch.setattr("surrogate.kinds.trajectories.compare.MAX_COMPARED", 300)
     some = evaluate(x, y)
     assert some.overall == all_of_them.overall
     assert some.consistent == 1

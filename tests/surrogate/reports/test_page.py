@@ -303,7 +303,7 @@ def test_gaps_dates_and_many_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     values[2, 3] = values[:, 5] = np.nan
     arrays = {f"v{k}": (("sample", "time"), values + k) for k in range(4)}
     dates = np.datetime64("2024-03-01", "ns") + np.arange(8) * np.timedelta64(1, "D")
-    monkeypatch.setattr(section, "MAX_PANELS", 2)
+    monkeypatch.setattr(section, "MAX_SHOWN_VARIABLES", 2)
     page = Page(report(xr.Dataset(arrays, {"time": dates})))
     assert "The first 2 of 4 variables are shown" in page.said
     assert "2024-03-01 to 2024-03-08" in page.said
@@ -346,11 +346,11 @@ def test_histograms_hold_every_sample(whole: bool, high: int) -> None:
 
 
 def test_steps_to_look_at() -> None:
-    assert own.telling(30, [Mark("S", 25, 25, 30, 30)]) == [0, 6, 12, 18, 25, 29]
-    assert own.telling(3, []) == [0, 1, 2]
-    assert own.telling(1, []) == [0]
+    assert own.shown_steps(30, [Mark("S", 25, 25, 30, 30)]) == [0, 6, 12, 18, 25, 29]
+    assert own.shown_steps(3, []) == [0, 1, 2]
+    assert own.shown_steps(1, []) == [0]
     every = [Mark("S", k, k, 1, 1) for k in range(30)]
-    assert own.telling(30, every) == [0, 6, 12, 17, 23, 29]
+    assert own.shown_steps(30, every) == [0, 6, 12, 17, 23, 29]
 
 
 # --- trust ----------------------------------------------------------------------------------------
@@ -442,5 +442,5 @@ def test_other_words() -> None:
 )
 def test_requirements_in_words(plain: xr.Dataset, text: str, words: str | None) -> None:
     found = facts(label(plain, [parse(text)]))
-    assert found.asked is not None
-    assert found.asked.parts[0].words == words
+    assert found.requirements is not None
+    assert found.requirements.parts[0].words == words

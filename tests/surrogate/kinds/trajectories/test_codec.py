@@ -280,7 +280,7 @@ def test_no_read_is_larger_than_the_chunk(monkeypatch: pytest.MonkeyPatch) -> No
     TimeSeriesCodec.fit(trajectories("uniform"), chunk=50)
     assert set(sizes) == {50}
     sizes.clear()
-    monkeypatch.setattr("surrogate.kinds.trajectories.codec.CHUNK", 6000)
+    monkeypatch.setattr("surrogate.kinds.trajectories.codec.CHUNK_VALUES", 6000)
     codec = TimeSeriesCodec.fit(trajectories("uniform"))
     sizes.clear()
     codec.encode(trajectories("uniform"), EVERYTHING, generator())

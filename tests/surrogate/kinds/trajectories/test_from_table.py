@@ -190,7 +190,9 @@ def test_columns_pooled_as_samples_of_one_variable() -> None:
     assert data.cases.dtype.kind == "f"  # one of them is not whole
     whole, said = trajectories_from_table(weekly(), pool="cases")
     assert dict(whole.sizes) == {"sample": 2, "time": 40}
-    with pytest.raises(ModelError, match="w holds words; only columns of numbers"):
+    with pytest.raises(
+        ModelError, match="w holds words, which cannot be pooled; name columns of numbers"
+    ):
         trajectories_from_table(weekly().assign(w="a"), pool="cases")
 
 

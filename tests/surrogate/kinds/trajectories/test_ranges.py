@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from simulators import models, simulate
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
-from surrogate.kinds.trajectories.statistics import PILE, Edges
+from surrogate.kinds.trajectories.statistics import MIN_TIES, Edges
 
 
 def series(**values: np.ndarray) -> xr.Dataset:
@@ -64,8 +64,8 @@ def test_edges_do_not_depend_on_chunks(parts: list[list[int]]) -> None:
     every = [value for part in parts for value in part]
     assert (edges.low, edges.high) == (min(every), max(every))
     low, high = edges.hard
-    assert (low == min(every)) == (every.count(min(every)) >= PILE)
-    assert (high == max(every)) == (every.count(max(every)) >= PILE)
+    assert (low == min(every)) == (every.count(min(every)) >= MIN_TIES)
+    assert (high == max(every)) == (every.count(max(every)) >= MIN_TIES)
 
 
 def test_data_are_left_alone(epidemic: tuple[xr.Dataset, TimeSeriesCodec]) -> None:

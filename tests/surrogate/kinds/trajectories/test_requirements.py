@@ -13,7 +13,7 @@ from constraints.physics.rules import from_network
 from simulators import models, simulate
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
-from surrogate.kinds.trajectories.requirements import Mark, asked, marks_of
+from surrogate.kinds.trajectories.requirements import Mark, marks_of, requirements
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def data() -> xr.Dataset:
 
 
 def marks(data: xr.Dataset, text: str) -> tuple[Mark, ...]:
-    found = asked(label(data, [parse(text)]))
+    found = requirements(label(data, [parse(text)]))
     assert found is not None
     return marks_of(found)
 
@@ -61,7 +61,7 @@ def test_marks(data: xr.Dataset, text: str, found: list[Mark]) -> None:
 def test_what_the_network_implies_is_apart(data: xr.Dataset) -> None:
     physics = from_network(described(data))
     rules = {"mine": bridge("S0=95,S25=30"), "sums": parse("sum(I) >= 3")} | physics
-    found = asked(label(data, rules))
+    found = requirements(label(data, rules))
     assert found is not None
     assert [part.text for part in found.parts] == ["S(0) = 95", "S(25) = 30", "sum(I) >= 3"]
     assert [len(part.marks) for part in found.parts] == [1, 1, 0]
@@ -69,14 +69,14 @@ def test_what_the_network_implies_is_apart(data: xr.Dataset) -> None:
 
 
 def test_windows_beyond_the_grid_are_cut(data: xr.Dataset) -> None:
-    found = asked(label(data, [parse("forall t in [25, 40]: I(t) <= 9")], end="weak"))
+    found = requirements(label(data, [parse("forall t in [25, 40]: I(t) <= 9")], end="weak"))
     assert found is not None
     assert marks_of(found) == (Mark("I", 25, 29, -math.inf, 9),)
 
 
 @pytest.mark.parametrize("text", ["forall forall", "Q(3) = 4", "S(999) = 3", "((((", "\0"])
 def test_text_that_means_nothing_stays_text(data: xr.Dataset, text: str) -> None:
-    found = asked(data.assign_attrs(surrogate_constraint=text))
+    found = requirements(data.assign_attrs(surrogate_constraint=text))
     assert found is not None
     assert marks_of(found) == ()
     assert found.parts[0].text == text
@@ -84,5 +84,5 @@ def test_text_that_means_nothing_stays_text(data: xr.Dataset, text: str) -> None
 
 @pytest.mark.parametrize("value", ["", "  ", 3, np.array([1, 2])])
 def test_no_scenario(data: xr.Dataset, value: object) -> None:
-    assert asked(data) is None
-    assert asked(data.assign_attrs(surrogate_constraint=value)) is None
+    assert requirements(data) is None
+    assert requirements(data.assign_attrs(surrogate_constraint=value)) is None

@@ -68,13 +68,13 @@ def test_counts_stay_within_their_bounds_wherever_the_model_goes(z: float) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("sqrt", "unknown transform 'sqrt'; have identity, log"),
+        ("sqrt", r"unknown transform 'sqrt' \(have: identity, log"),
         ("log(a)", "not numbers"),
         ("log(1, 2)", "two ends"),
-        ("logit", r"logit needs both bounds, as in logit\(0, 100\)"),
-        ("logit(1)", "both bounds"),
+        ("logit", r"logit needs both; write .* logit\(0, 100\)"),
+        ("logit(1)", "needs both"),
         ("logit(2, 1)", "no interval"),
-        ("logit(nan, 1)", "both bounds"),
+        ("logit(nan, 1)", "needs both"),
         ("identity(3)", "unknown transform"),
         (3, "unknown transform 3"),
     ],

@@ -54,8 +54,11 @@ def provenance(facts: Facts) -> list[Html]:
         made += [element("h3", "The network"), table(rows, ("reaction", "equation", "rate"))]
         if len(reactions) > MAX_RULES:
             made.append(element("p", f"The first {MAX_RULES} of {len(reactions)}.", class_="note"))
-    if facts.asked is not None:
-        made += [element("h3", "The whole formula"), element("pre", shortened(facts.asked.text))]
+    if facts.requirements is not None:
+        made += [
+            element("h3", "The whole formula"),
+            element("pre", shortened(facts.requirements.text)),
+        ]
     history = facts.attrs.get("history")
     if history:
         made += [element("h3", "Commands"), element("pre", shortened(history))]

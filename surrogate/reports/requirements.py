@@ -1,4 +1,5 @@
-"""The scenario that samples are labelled with: its parts, and which of them physics implies."""
+"""The requirements on samples: the conjuncts of the formula that they are labelled with, those that
+physics implies apart."""
 
 from __future__ import annotations
 
@@ -13,33 +14,36 @@ from surrogate.io.attributes import simulation
 
 
 @dataclass(frozen=True)
-class Part:
-    """A conjunct of a formula; `words`: in plain language, None where that would not do."""
+class Requirement:
+    """A conjunct of a formula; `words`: the same as an English phrase, None if there is none."""
 
     text: str
     words: str | None = None
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What samples were asked to satisfy: the whole `text`, and its parts that a person stated.
+class Requirements:
+    """The formula that samples had to satisfy, as `text`, and its conjuncts that a person stated.
 
-    physics: the other parts, which follow from the network that the data describe.
+    physics: the other conjuncts, which follow from the network that the data describe.
     """
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[Requirement, ...]
     physics: tuple[str, ...] = ()
 
-    def same_as(self, other: Asked | None) -> bool:
-        """Whether both ask the same, as far as a person stated it."""
+    def same_as(self, other: Requirements | None) -> bool:
+        """Whether both have the same stated conjuncts."""
         if other is None:
             return False
         return {part.text for part in self.parts} == {part.text for part in other.parts}
 
 
-def asked(attrs: Mapping[Any, Any], part: Callable[[Formula], Part]) -> Asked | None:
-    """The scenario in the attributes of data, if there is one; `part` describes a conjunct."""
+def requirements_in(
+    attrs: Mapping[Any, Any], describe: Callable[[Formula], Requirement]
+) -> Requirements | None:
+    """The requirements in the attributes of data, if there are any; `describe` makes one from a
+    conjunct."""
     text = attrs.get("surrogate_constraint")
     if not isinstance(text, str) or not text.strip():
         return None
@@ -47,11 +51,11 @@ def asked(attrs: Mapping[Any, Any], part: Callable[[Formula], Part]) -> Asked | 
         whole = parse(text)
         implied = set(from_network(simulation(attrs)).values())
     except FormulaError:  # of another version, or by a stranger
-        return Asked(text, (Part(text),))
+        return Requirements(text, (Requirement(text),))
     conjuncts = whole.parts if isinstance(whole, f.And) else (whole,)
     own = [each for each in conjuncts if each not in implied] or list(conjuncts)
-    return Asked(
+    return Requirements(
         text,
-        tuple(part(each) for each in own),
+        tuple(describe(each) for each in own),
         tuple(str(each) for each in conjuncts if each not in own),
     )
