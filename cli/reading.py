@@ -63,7 +63,7 @@ def _parsed(about: Option, value: Any) -> Any:
     try:
         return about.parse(value)
     except ModelError as problem:
-        raise ModelError(f"{about.option}: {problem.problem}", value=value) from None
+        raise problem.at(about.option) from None
 
 
 def opened(path: str, given: Mapping[str, Any], say: Callable[[str], None]) -> Opened:

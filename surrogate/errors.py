@@ -61,6 +61,18 @@ def unknown_keyword(name: str, known: Iterable[str], of: str) -> ModelError:
     return ModelError(f"{of} has no setting {name!r}", value=name, allowed=allowed, remedy=remedy)
 
 
+def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") -> ModelError:
+    """Error for a name that does not exist, with those that do and the nearest of them.
+
+    `where`: the context, such as " in 'faces.npz'".
+    """
+    legal = list(known)
+    near = nearest(name, legal)
+    remedy = () if near is None else f"did you mean {near!r}?"
+    problem = f"unknown {kind} {name!r}{where}" + ("" if legal else " (have: none)")
+    return ModelError(problem, value=name, allowed=legal, remedy=remedy)
+
+
 def suggesting(function: Callable[P, R]) -> Callable[P, R]:
     """The function, whose unknown keywords are refused with the nearest known one."""
     known = [name for name in inspect.signature(function).parameters if name != "self"]

@@ -24,7 +24,7 @@ import xarray as xr
 from surrogate.errors import ModelError, SurrogateError
 from surrogate.io import delimited, grids, tables
 from surrogate.io.atomic import atomic_file, atomic_folder, writing
-from surrogate.io.paths import has_ending, located
+from surrogate.io.paths import has_ending, located, unknown_ending
 
 DATASET, TABLE, IMAGES = "dataset", "table", "images"
 
@@ -113,7 +113,7 @@ def format_of(path: str | Path) -> Format:
     what = (
         f"{str(path)!r} is neither a Zarr folder (.zarr) nor a folder with pictures (.png, .jpg)"
         if place.is_dir()
-        else (f"cannot read {str(path)!r}: the format of a file is told by the end of its name")
+        else f"cannot read {str(path)!r}: the suffix of a name decides on the format"
     )
     raise ModelError(what, value=path, allowed=known)
 
@@ -123,7 +123,11 @@ def read(path: str | Path, options: Options, say: Say = silent) -> tuple[Format,
     place = located(path)
     found = format_of(path)
     if found.read is None:
-        raise ModelError(f"{found.name} can be written and not read: {str(path)!r}", value=path)
+        raise ModelError(
+            f"cannot read {str(path)!r}: {found.name} can be written only",
+            value=path,
+            remedy="give a file in another format",
+        )
     if place.is_dir() != found.folder:
         have, wanted = ("a folder", "a file") if place.is_dir() else ("a file", "a folder")
         raise ModelError(f"{str(path)!r} is {have}, and {found.name} is {wanted}", value=path)
@@ -142,7 +146,9 @@ def read(path: str | Path, options: Options, say: Say = silent) -> tuple[Format,
         raise ModelError(f"cannot read {str(path)!r} as {found.name}: {problem}") from None
     if found.holds == TABLE:
         if data.empty:
-            raise ModelError(f"{str(path)!r} is empty: it has {len(data)} rows below its header")
+            raise ModelError(
+                f"{str(path)!r} is empty: it has {len(data)} rows below its header", value=path
+            )
         data = data.rename(columns=str)
     return found, data
 
@@ -152,7 +158,11 @@ def write(data: Any, path: str | Path, holds: Sequence[str]) -> None:
     target = Path(path)
     found = format_for(path, holds)
     if found.write is None:
-        raise ModelError(f"{found.name} can be read and not written: {str(path)!r}", value=path)
+        raise ModelError(
+            f"cannot write {str(path)!r}: {found.name} can be read only",
+            value=path,
+            remedy="choose another format",
+        )
     found.check_package()
     with writing(target):
         if found.folder:
@@ -169,10 +179,7 @@ def format_for(path: str | Path, holds: Sequence[str]) -> Format:
         for each in _FORMATS:
             if each.holds == way and has_ending(path, each.endings):
                 return each
-    raise ModelError(
-        f"cannot write {str(path)!r}: the name must end in {' or '.join(endings(holds))}",
-        value=path,
-    )
+    raise unknown_ending(path, endings(holds))
 
 
 # --- the formats of tables and datasets -----------------------------------------------------------

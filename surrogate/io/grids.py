@@ -49,7 +49,7 @@ def _check_magic(place: Path) -> None:
         raise ModelError(f"cannot read {str(place)!r} as netCDF: it is an empty file")
     if not head.startswith(MAGIC):
         raise ModelError(
-            f"cannot read {str(place)!r} as netCDF: it is not a netCDF file, its first bytes say",
+            f"cannot read {str(place)!r} as netCDF: it is not a netCDF file, by its magic bytes",
             remedy="the name of a table ends in .csv, .tsv or .parquet",
         )
 
@@ -62,8 +62,10 @@ def _checked(place: Path, data: xr.Dataset) -> xr.Dataset:
         raise ModelError(f"{str(place)!r} is empty")
     if bad:
         raise ModelError(
-            f"{str(place)!r} holds no samples: its dimensions are not (sample, ...), or (sample, "
-            f"time) with times, but ({', '.join(map(str, data.dims))})"
+            f"{str(place)!r} holds no samples: its dimensions are "
+            f"({', '.join(map(str, data.dims))})",
+            value=tuple(data.dims),
+            remedy="give (sample, ...), or (sample, time) with a coordinate `time`",
         )
     return data
 

@@ -87,7 +87,9 @@ def check_replaceable(target: Path) -> None:
     try:
         if (target.exists() or target.is_symlink()) and not target.is_dir():
             raise ModelError(
-                f"{str(target)!r} is a file, where a folder is needed: it is left alone"
+                f"{str(target)!r} is a file, where a folder is needed: it is left alone",
+                value=str(target),
+                remedy="choose another",
             )
         others = foreign(target, owns)
     except OSError as problem:
@@ -177,6 +179,7 @@ def check_version(config: Mapping[str, Any], source: Path) -> None:
         raise ModelError(f"{source} does not say which version of the format it has")
     if version > VERSION:
         raise ModelError(
-            f"{source} has version {version} of the format; this program reads up to {VERSION}: "
-            "update surrogate-toolkit"
+            f"{source} has version {version} of the format, and this program reads up to {VERSION}",
+            value=version,
+            remedy="update surrogate-toolkit",
         )

@@ -40,16 +40,22 @@ def check_target(path: str | Path, force: bool, suffixes: Sequence[str]) -> Path
     target = Path(path)
     check_name(target)
     if not has_ending(path, suffixes):
-        raise ModelError(
-            f"cannot write {str(path)!r}: the name must end in {' or '.join(suffixes)}", value=path
-        )
+        raise unknown_ending(path, suffixes)
     if target.suffix.lower() == ".zarr" and target.is_file():
-        raise ModelError(f"{str(path)!r} is a file, not a Zarr folder: it is left alone")
+        raise ModelError(
+            f"{str(path)!r} is a file, not a Zarr folder: it is left alone",
+            value=path,
+            remedy="choose another name",
+        )
     check_parent(target)
     if (target.exists() or target.is_symlink()) and not force:
         raise exists(path)
     if target.is_dir() and not (target / "zarr.json").exists() and any(target.iterdir()):
-        raise ModelError(f"{str(path)!r} is a folder that holds something else: it is left alone")
+        raise ModelError(
+            f"{str(path)!r} is a folder that holds something else: it is left alone",
+            value=path,
+            remedy="choose another name",
+        )
     return target
 
 
@@ -71,7 +77,20 @@ def check_name(target: Path) -> None:
 def check_parent(target: Path) -> None:
     """Refuse a target in a folder that does not exist."""
     if not target.parent.is_dir():
-        raise ModelError(f"there is no folder {str(target.parent)!r} to write {target.name!r} in")
+        raise ModelError(
+            f"there is no folder {str(target.parent)!r} to write {target.name!r} in",
+            value=target,
+            remedy="make the folder first",
+        )
+
+
+def unknown_ending(path: str | Path, suffixes: Sequence[str]) -> ModelError:
+    """The error for a target whose suffix is not one of those that can be written."""
+    return ModelError(
+        f"cannot write {str(path)!r}",
+        value=path,
+        remedy=f"the name must end in {' or '.join(suffixes)}",
+    )
 
 
 def exists(path: str | Path) -> ModelError:

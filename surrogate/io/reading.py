@@ -23,7 +23,9 @@ def _size_in(text: str) -> Size:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise ModelError(
-            f"a size is a side, 32, or a width and a height, 32x24, not {text!r}", value=text
+            f"{text!r} is no size",
+            value=text,
+            remedy="give a side, 32, or a width and a height, 32x24",
         )
     return int(found[1]), int(found[2] or found[1])
 
@@ -143,10 +145,16 @@ def types_in(texts: Sequence[str]) -> dict[str, str]:
         name, equals, kind = (part.strip() for part in text.rpartition("="))
         if not equals or not name or not kind:
             raise ModelError(
-                f"a type is COLUMN=TYPE, as in quality=category, not {text!r}", value=text
+                f"{text!r} is no type of a column",
+                value=text,
+                remedy="give COLUMN=TYPE, as in quality=category",
             )
         if found.get(name, kind) != kind:
-            raise ModelError(f"the type of {name!r} is given as {found[name]} and as {kind}")
+            raise ModelError(
+                f"the type of {name!r} is given as {found[name]} and as {kind}",
+                value=(found[name], kind),
+                remedy="give one",
+            )
         found[name] = kind
     return found
 

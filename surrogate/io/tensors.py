@@ -13,7 +13,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from surrogate.errors import ModelError
-from surrogate.io.model_folder import digest, read_bytes, write_bytes
+from surrogate.io.model_folder import CONFIG, digest, read_bytes, write_bytes
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -30,8 +30,10 @@ def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]
     content = read_bytes(source)
     if expected is not None and digest(content) != expected:
         raise ModelError(
-            f"{source} is not the file its description speaks of (its hash differs): it was "
-            "changed, cut short or mixed up"
+            f"{source} is not the file that {CONFIG} names (its hash differs): it was changed, "
+            "cut short or mixed up",
+            value=digest(content),
+            remedy="copy the whole folder again",
         )
     try:
         found: dict[str, Tensor] = load_tensors(content)
@@ -43,7 +45,9 @@ def read_tensors(source: Path, expected: str | None = None) -> dict[str, Tensor]
 def restored(make: Callable[[], Net], depth: Any, weights: Mapping[str, Tensor]) -> Net:
     """The network that `make` makes with these weights, if they fit it."""
     if type(depth) is not int or not 1 <= depth <= len(weights):
-        raise ModelError(f"a network of depth {depth!r} does not have {len(weights)} weights")
+        raise ModelError(
+            f"a network of depth {depth!r} does not have {len(weights)} weights", value=depth
+        )
     with torch.device("meta"):  # its sizes, before any memory is taken
         made = make()
     wanted = {name: value.shape for name, value in made.state_dict().items()}

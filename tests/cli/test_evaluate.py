@@ -145,7 +145,7 @@ def test_what_is_told_of_tables(tmp_path: Path) -> None:
     chosen = json.loads(run(rows, "--against", real, "--columns", "x,word", "--json").stdout)
     assert [each["name"] for each in chosen["variables"]] == ["x", "word"]
     for words, says in (
-        (("--target", "z"), "there is no column 'z' to predict"),
+        (("--target", "z"), "unknown column 'z' to predict"),
         (("--target", "wrd"), "did you mean 'word'?"),
         (("--columns", "x,z"), "unknown column 'z'"),
         (("--train", "a.nc"), "give data of one kind"),

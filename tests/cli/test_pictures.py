@@ -194,7 +194,7 @@ def test_data_that_are_no_images(small: Path, digits: Path) -> None:
     said = run("train", "digits.npz", "--window", "3", code=2).stderr
     assert "'digits.npz' holds images; leave out --window, which is for trajectories" in said
     said = run("train", "digits.npz", "--size", "big", code=2).stderr
-    assert "--size: a size is a side, 32, or a width and a height, 32x24, not 'big'" in said
+    assert "--size: 'big' is no size; give a side, 32, or a width and a height, 32x24" in said
     assert "there is no file" in run("train", "absent.npz", code=2).stderr
 
 
@@ -208,7 +208,7 @@ def test_pictures_and_regions_are_checked(small: Path, model: Path) -> None:
     Image.fromarray(np.zeros((5, 8), np.uint8)).save("small.png")
     Image.fromarray(np.zeros((8, 8), np.uint8)).save("black.png")
     Path("bad.png").write_text("text")
-    assert "as in target=face.png, not 'face.png'" in refused("--picture", "face.png")
+    assert "'face.png' is no picture; give a name and what it means, as in target=face.png" in refused("--picture", "face.png")
     assert "there is no file 'none.png'" in refused("--picture", "x=none.png")
     assert "no PNG or JPEG" in refused("--picture", "x=bad.png")
     assert "is 8x5, and the images are 8x8" in refused("--picture", "x=small.png")

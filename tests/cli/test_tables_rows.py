@@ -107,9 +107,9 @@ def test_some_columns_and_missing_values(wine: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--type", "quality"), "a type is COLUMN=TYPE, as in quality=category, not 'quality'"),
-        (("--type", "=category"), "a type is COLUMN=TYPE"),
-        (("--type", "qualty=category"), "no column 'qualty' (did you mean 'quality'?)"),
+        (("--type", "quality"), "'quality' is no type of a column; give COLUMN=TYPE, as in"),
+        (("--type", "=category"), "give COLUMN=TYPE"),
+        (("--type", "qualty=category"), "unknown column 'qualty'"),
         (
             ("--type", "quality=word"),
             "the type of quality is not 'word' (have: number, integer",

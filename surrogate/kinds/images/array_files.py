@@ -17,14 +17,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from constraints.errors import Setting
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, unknown_name
 from surrogate.kinds.images.values import MAX_ARRAY_BYTES, Say
 
 IDX = re.compile(r"(idx\d?(-ubyte)?|ubyte)(\.gz)?$", re.IGNORECASE)
@@ -90,15 +89,17 @@ def _header(file: IO[bytes], name: str) -> Header:
 def _refuse_objects(header: Header, place: Path) -> None:
     if header.dtype.hasobject:
         raise ModelError(
-            f"{header.name!r} in {str(place)!r} holds Python objects, which are not loaded: a "
-            "stranger's could run code; save numbers, as in "
-            "numpy.savez(file, images=numpy.stack(images))"
+            f"{header.name!r} in {str(place)!r} holds Python objects, which are not loaded: "
+            "unpickling them could run code",
+            value=header.name,
+            remedy="save numbers, as in numpy.savez(file, images=numpy.stack(images))",
         )
     if header.bytes > MAX_ARRAY_BYTES:
         raise ModelError(
             f"{header.name!r} in {str(place)!r} would take {header.bytes / 1e9:,.0f} GB (shape "
-            f"{header.shape}); the most that is read is "
-            f"{MAX_ARRAY_BYTES / 1e9:.0f} GB: take fewer images"
+            f"{header.shape}), more than the {MAX_ARRAY_BYTES / 1e9:.0f} GB that are read",
+            value=header.bytes,
+            remedy="take fewer images",
         )
 
 
@@ -136,7 +137,8 @@ def read_npz(place: Path, array: str | None, labels: str | None, say: Say) -> Pa
             if file.read(2) != b"PK":
                 raise ModelError(
                     f"cannot read {str(place)!r} as arrays of numpy: it is no .npz file, whatever "
-                    "its name says; make one with numpy.savez(file, images=array)"
+                    "its name says",
+                    remedy="make one with numpy.savez(file, images=array)",
                 )
         with zipfile.ZipFile(place) as packed:
             headers = dict(_headers(packed))
@@ -169,7 +171,8 @@ def _unpacked(packed: zipfile.ZipFile, header: Header, place: Path) -> np.ndarra
     if size > header.bytes + 100_000:
         raise ModelError(
             f"{header.name!r} in {str(place)!r} unpacks to {size / 1e6:,.0f} MB, where its shape "
-            f"{header.shape} needs {header.bytes / 1e6:,.0f} MB: the file is damaged"
+            f"{header.shape} needs {header.bytes / 1e6:,.0f} MB: the file is damaged",
+            value=size,
         )
     with packed.open(f"{header.name}.npy") as file:
         found: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
@@ -200,12 +203,7 @@ def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: 
     """The name of the array that holds images."""
     if array is not None:
         if array not in headers:
-            near = get_close_matches(array, headers, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ModelError(
-                f"there is no array {array!r}{hint} in {str(place)!r}; have "
-                f"{listed(list(headers)) or 'none'}"
-            )
+            raise unknown_name("array", array, headers, f" in {str(place)!r}")
         return array
     known = [str(each) for each in headers.values()]
     for name in IMAGE_ARRAYS:
@@ -216,7 +214,10 @@ def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: 
         say(f"images from the array {fitting[0]!r}")
         return fitting[0]
     if not headers:
-        raise ModelError(f"{str(place)!r} holds no arrays; numpy.savez(file, images=array)")
+        raise ModelError(
+            f"{str(place)!r} holds no arrays",
+            remedy="make one with numpy.savez(file, images=array)",
+        )
     if not fitting:
         objects = next((each for each in headers.values() if each.dtype.hasobject), None)
         if objects is not None:
@@ -225,8 +226,9 @@ def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: 
         if len(headers) == 1 and headers[one].dtype.kind in "biuf":
             return one  # what is wrong with it is said where arrays are read
         raise ModelError(
-            f"{str(place)!r} holds no images, which are (N, height, width) or (N, height, width, "
-            f"channels), but {listed(known)}"
+            f"{str(place)!r} holds no images but {listed(known)}",
+            value=known,
+            remedy="images are (N, height, width) or (N, height, width, channels)",
         )
     raise ModelError(
         f"{str(place)!r} holds several arrays that may be images: "
@@ -241,8 +243,9 @@ def _labels_in(
     if labels is not None:
         if labels not in headers:
             raise ModelError(
-                f"there are no labels {labels!r}, neither a file nor an array; have arrays "
-                f"{listed(list(headers))}"
+                f"there are no labels {labels!r}, neither a file nor an array",
+                value=labels,
+                allowed=headers,
             )
         return labels
     named = images.replace("images", "labels").replace("x", "y", 1)  # x_train, y_train
@@ -268,35 +271,48 @@ def read_idx(place: Path, labels: bool = False) -> np.ndarray:
         if len(magic) < 4 or magic[:2] != b"\0\0" or not 1 <= magic[3] <= 4:
             raise ModelError(
                 f"{str(place)!r} is no IDX file: it begins with {magic.hex(' ') or 'nothing'}, "
-                "where images have 00 00 08 03 and labels 00 00 08 01"
+                "where images have 00 00 08 03 and labels 00 00 08 01",
+                value=magic,
             )
         if magic[2] != 8:
-            raise ModelError(f"{str(place)!r} holds values of type {magic[2]:#x}; bytes are 0x8")
+            raise ModelError(
+                f"{str(place)!r} holds values of type {magic[2]:#x}",
+                value=magic[2],
+                remedy="save bytes, which are of type 0x8",
+            )
         if (magic[3] == 1) != labels:
             have, wanted = ("labels", "images") if magic[3] == 1 else ("images", "labels")
             raise ModelError(
-                f"{str(place)!r} holds {have}, not {wanted}: the names of {wanted} are like "
-                f"train-{wanted}-idx{1 if labels else 3}-ubyte.gz"
+                f"{str(place)!r} holds {have}, not {wanted}",
+                value=have,
+                remedy=f"files of {wanted} have names like "
+                f"train-{wanted}-idx{1 if labels else 3}-ubyte.gz",
             )
         sizes = file.read(4 * magic[3])
         shape = tuple(int(size) for size in np.frombuffer(sizes[: len(sizes) // 4 * 4], ">u4"))
         if len(shape) < magic[3]:
-            raise ModelError(f"{str(place)!r} is cut short in its header: fetch it again")
+            raise ModelError(
+                f"{str(place)!r} is cut short in its header", remedy="download it again"
+            )
         wanted_bytes = math.prod(shape)
         if wanted_bytes > MAX_ARRAY_BYTES:
             raise ModelError(
                 f"{str(place)!r} says that it holds {shape[0]:,} images of shape {shape[1:]}, "
-                f"{wanted_bytes / 1e9:,.0f} GB: it is damaged, or more than can be read"
+                f"{wanted_bytes / 1e9:,.0f} GB: it is damaged, or more than can be read",
+                value=wanted_bytes,
             )
         content = file.read(wanted_bytes + 1)
     if len(content) < wanted_bytes:
         raise ModelError(
             f"{str(place)!r} is cut short: it says {wanted_bytes:,} bytes of values and has "
-            f"{len(content):,}; fetch it again"
+            f"{len(content):,}",
+            value=len(content),
+            remedy="download it again",
         )
     if len(content) > wanted_bytes:
         raise ModelError(
-            f"{str(place)!r} is damaged: it has more than the {wanted_bytes:,} bytes that it says"
+            f"{str(place)!r} is damaged: it has more than the {wanted_bytes:,} bytes that it says",
+            remedy="download it again",
         )
     return np.frombuffer(content, np.uint8).reshape(shape)
 

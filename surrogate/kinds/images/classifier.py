@@ -127,7 +127,9 @@ class Classifier:
                 allowed=self.classes,
             )
         if not words:
-            raise ModelError("there are no images to measure a classifier with")
+            raise ModelError(
+                "there are no images to measure a classifier with", remedy="give labelled images"
+            )
         return Measured.of(self.log_probabilities(data), places_of(words, self.classes))
 
     # --- keeping ----------------------------------------------------------------------------------
@@ -192,7 +194,12 @@ def with_classifier(model: M, folder: Path) -> M:
     if found is None:
         return model
     if found.size != model.shape:
-        raise ModelError(f"the classifier in {folder} is of images of another size")
+        raise ModelError(
+            f"the classifier in {folder} is of {told(found.size)}, and the model is of "
+            f"{told(model.shape)}",
+            value=found.size,
+            remedy=MAKE_ONE,
+        )
     return model.knowing(classifiers={"class": found.as_atom()})
 
 

@@ -86,7 +86,9 @@ def words_of(data: xr.Dataset, labels: Any) -> list[str]:
     count = int(data.sizes["sample"])
     if given.shape != (count,):
         many = f"{len(given):,} labels" if given.ndim == 1 else f"labels of shape {given.shape}"
-        raise ModelError(f"{many} for {count:,} images", remedy="give one for each")
+        raise ModelError(
+            f"{many} for {count:,} images", value=given.shape, remedy="give one for each"
+        )
     if given.dtype.kind == "f" and np.isfinite(given).all() and (given % 1 == 0).all():
         given = given.astype(np.int64)
     if given.dtype.kind == "b":
@@ -94,7 +96,9 @@ def words_of(data: xr.Dataset, labels: Any) -> list[str]:
     if given.dtype.kind not in "iuUO" or not all(
         isinstance(each, (str, int)) for each in given.tolist()
     ):
-        raise ModelError(f"labels are whole numbers or words, not {given.dtype}")
+        raise ModelError(
+            f"labels are whole numbers or words, not {given.dtype}", value=str(given.dtype)
+        )
     return [str(each) for each in given.tolist()]
 
 
@@ -122,7 +126,9 @@ def _checked(words: list[str]) -> tuple[str, ...]:
         )
     if len(classes) > MAX_CLASSES:
         raise ModelError(
-            f"{len(classes):,} labels that differ are no classes; up to {MAX_CLASSES:,} are learned"
+            f"{len(classes):,} different labels are too many classes",
+            value=len(classes),
+            remedy=f"give at most {MAX_CLASSES:,}",
         )
     names, counts = np.unique(np.array(words), return_counts=True)
     rare = counts.argmin()

@@ -99,8 +99,10 @@ class ImageCodec(Codec):
         for each in (pictures, regions, classifiers, functions):
             if not isinstance(each, Mapping):
                 raise ModelError(
-                    "pictures, regions, classifiers and functions are given by their names, "
-                    f"{{'name': ...}}, not as {type(each).__name__}"
+                    "pictures, regions, classifiers and functions are given by their names, not "
+                    f"as {type(each).__name__}",
+                    value=each,
+                    remedy="give a dict, {'name': ...}",
                 )
         more: dict[str, Mapping[str, Any]] = {
             "pictures": {name: picture(value, name) for name, value in pictures.items()},
@@ -271,11 +273,15 @@ def check_size(size: tuple[int, ...]) -> None:
     """ModelError unless a picture may have this size (C, H, W)."""
     channels, height, width = size
     if channels not in (1, 3):
-        raise ModelError(f"an image has 1 channel (grey) or 3 (red, green, blue), not {channels}")
+        raise ModelError(
+            f"an image has 1 channel (grey) or 3 (red, green, blue), not {channels}",
+            value=channels,
+        )
     if not (MIN_SIDE <= height <= MAX_SIDE and MIN_SIDE <= width <= MAX_SIDE):
         raise ModelError(
-            f"images of {width}x{height} pixels: {MIN_SIDE} to {MAX_SIDE} pixels a side are "
-            "learned",
+            f"images of {width}x{height} pixels cannot be learned: each side has {MIN_SIDE} to "
+            f"{MAX_SIDE} pixels",
+            value=size,
             remedy="resize them first",
         )
 
@@ -284,8 +290,9 @@ def described(data: xr.Dataset) -> tuple[tuple[int, int, int], bool]:
     """The size (C, H, W) of a dataset's images, and whether they are bytes."""
     if IMAGE not in data.data_vars:
         raise ModelError(
-            f"image data are one variable '{IMAGE}' over (sample, [channel,] y, x); this dataset "
-            f"has {', '.join(map(str, data.data_vars)) or 'none'}"
+            f"this dataset has no variable '{IMAGE}'",
+            allowed=[str(name) for name in data.data_vars],
+            remedy=f"image data are one variable '{IMAGE}' over (sample, [channel,] y, x)",
         )
     array = data[IMAGE]
     dims = tuple(str(name) for name in array.dims)

@@ -65,7 +65,7 @@ def read_images(
     place = Path(path)
     wanted = None if size is None else _size(size)
     if not place.exists():
-        raise ModelError(f"there is no file or folder {str(place)!r}")
+        raise ModelError(f"there is no file or folder {str(place)!r}", value=place)
     if array is not None and place.suffix.lower() != ".npz":
         raise _one_file(place, "only .npz files have arrays with names", Setting("array", array))
     if skip_damaged and not place.is_dir():
@@ -119,8 +119,9 @@ def _read(
         images = array_files.read_idx(place)
         return from_array(images, _beside(place, labels, len(images), say), say)
     raise ModelError(
-        f"cannot read {str(place)!r} as images: they are .npz, .npy, IDX (-idx3-ubyte), .nc or a "
-        "folder of .png and .jpg"
+        f"cannot read {str(place)!r} as images",
+        value=place,
+        remedy="give .npz, .npy, IDX (-idx3-ubyte), .nc or a folder of .png and .jpg",
     )
 
 
@@ -133,12 +134,16 @@ def _labels_from(path: str | Path) -> np.ndarray:
     """Labels (N,) of a file of their own."""
     place = Path(path)
     if not place.is_file():
-        raise ModelError(f"there is no file {str(place)!r} of labels")
+        raise ModelError(f"there is no file {str(place)!r} of labels", value=place)
     if place.suffix.lower() == ".npy":
         return array_files.read_npy(place)
     if array_files.is_idx(place.name):
         return array_files.read_idx(place, labels=True)
-    raise ModelError(f"cannot read labels from {str(place)!r}: they are IDX (-idx1-ubyte) or .npy")
+    raise ModelError(
+        f"cannot read labels from {str(place)!r}",
+        value=place,
+        remedy="give IDX (-idx1-ubyte) or .npy",
+    )
 
 
 def _beside(place: Path, labels: str | Path | None, count: int, say: Say) -> np.ndarray | None:
@@ -163,7 +168,9 @@ def _netcdf(place: Path, say: Say) -> xr.Dataset:
 def loaded(data: xr.Dataset, path: str, say: Say) -> xr.Dataset:
     """The images of a dataset that was opened lazily, in memory and checked."""
     if not is_images(data):
-        raise ModelError(f"{path!r} holds no images: it has no variable image (sample, ..., y, x)")
+        raise ModelError(
+            f"{path!r} holds no images: it has no variable image (sample, ..., y, x)", value=path
+        )
     with readable(Path(path), "images"):
         return checked(data.load(), say)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from constraints.errors import Action, Setting
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.formats import DATASET, IMAGES, Say
@@ -51,7 +52,12 @@ class Images(Kind):
 
     def from_python(self, data: Any, **options: Any) -> xr.Dataset:
         if options:
-            raise ModelError(f"{next(iter(options))} does not apply to images")
+            name = next(iter(options))
+            raise ModelError(
+                f"{name} does not apply to images",
+                value=name,
+                remedy=("leave out ", Setting(name)),
+            )
         return from_array(data) if isinstance(data, np.ndarray) else data
 
     # --- learning ---------------------------------------------------------------------------------
@@ -64,9 +70,10 @@ class Images(Kind):
     ) -> Codec:
         if transforms:
             raise ModelError(
-                f"images are learned as they are: there is no transform of "
-                f"{next(iter(transforms))!r} to choose",
+                f"there is no transform of {next(iter(transforms))!r} to choose: images are "
+                "learned as they are",
                 value=dict(transforms),
+                remedy=("leave out ", Action("transforms=...", "--transform")),
             )
         return images.codec.ImageCodec.fit(data, learned)
 

@@ -40,7 +40,9 @@ def tensor(data: Data, signal: Signal, rows: slice) -> Tensor:
     if array.dtype.kind in "iu":
         values /= 255
     if not np.isfinite(values).all():
-        raise DataError("image has pixels that are missing (NaN) or infinite; drop or repair them")
+        raise DataError(
+            "image has pixels that are missing (NaN) or infinite", remedy="drop or repair them"
+        )
     return torch.from_numpy(values)
 
 

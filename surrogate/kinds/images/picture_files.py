@@ -60,10 +60,11 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
     files = pictures_in(place)
     if not files:
         kinds = sorted({each.suffix for each in place.iterdir() if each.is_file()} - {""})
-        have = f"; it has files {listed(kinds)}" if kinds else ""
+        have = f" (it has files {listed(kinds)})" if kinds else ""
         raise ModelError(
-            f"there are no pictures (.png, .jpg) in the folder {str(place)!r} or in folders right "
-            f"below it{have}"
+            f"there are no pictures in the folder {str(place)!r} or in its subfolders{have}",
+            value=kinds,
+            remedy="give a folder with .png or .jpg files",
         )
     damaged: list[tuple[Path, str]] = []
     headers = {}
@@ -146,7 +147,9 @@ def _picture(place: Path) -> Iterator[Image]:
                 if math.prod(found.size) > MAX_PIXELS:
                     raise ModelError(
                         f"{str(place)!r} has {spelled(found.size)} pixels, more than "
-                        f"{MAX_PIXELS / 1e6:.0f} million: make it smaller first"
+                        f"{MAX_PIXELS / 1e6:.0f} million",
+                        value=found.size,
+                        remedy="make it smaller first",
                     )
                 yield found
         except ModelError:
@@ -154,7 +157,9 @@ def _picture(place: Path) -> Iterator[Image]:
         except UnidentifiedImageError:
             raise ModelError(f"{str(place)!r} is no PNG or JPEG, or a damaged one") from None
         except Image.DecompressionBombError:
-            raise ModelError(f"{str(place)!r} has too many pixels: make it smaller") from None
+            raise ModelError(
+                f"{str(place)!r} has too many pixels", remedy="make it smaller first"
+            ) from None
         except FileNotFoundError:
             raise ModelError(f"there is no picture {str(place)!r}") from None
         except (*UNREADABLE, SyntaxError) as problem:

@@ -54,11 +54,17 @@ def contact_sheet(
     count, several, height, width = tiles.shape[:4]
     tiles, wrong = tiles[:most], None if wrong is None else wrong[:most]
     if captions is not None and len(captions) != count:
-        raise ModelError(f"{len(captions)} captions for {count} samples; give one for each")
+        raise ModelError(
+            f"{len(captions)} captions for {count} samples",
+            value=len(captions),
+            remedy="give one for each",
+        )
     shown = len(tiles)
     columns = columns or _columns(shown, several * width, height)
     if columns < 1 or (scale is not None and scale < 1):
-        raise ModelError(f"columns and scale are 1 or more, not {columns} and {scale}")
+        raise ModelError(
+            f"columns and scale are 1 or more, not {columns} and {scale}", value=(columns, scale)
+        )
     columns = min(columns, shown)
     times = scale or _scale(columns * several * width)
     under = TEXT + 6 if captions is not None else 0
@@ -123,9 +129,13 @@ def before_after(
     count, height, width = next(iter(shapes.values()))
     if len(set(shapes.values())) > 1:
         have = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ModelError(f"columns hold as many images of one size, not {have}")
+        raise ModelError(
+            f"columns hold as many images of one size, not {have}", value=list(shapes.values())
+        )
     if rows and len(rows) != count:
-        raise ModelError(f"{len(rows)} captions for {count} rows; give one for each")
+        raise ModelError(
+            f"{len(rows)} captions for {count} rows", value=len(rows), remedy="give one for each"
+        )
     times = scale or _scale(len(sides) * width)
     w, h, gap = width * times, height * times, max(6, 2 * times)
     beside = max((_room(text) for text in rows), default=0)
@@ -163,20 +173,27 @@ def _tiles(images: Any, group: int | None) -> tuple[np.ndarray, np.ndarray | Non
         pixels, several = np.asarray(images), False
     if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4, 5) or not pixels.size:
         raise ModelError(
-            f"a sheet shows bytes (N, height, width[, 3]), not {pixels.dtype} {pixels.shape}; make "
-            "them with surrogate.kinds.images.files.from_array"
+            f"a sheet shows bytes (N, height, width[, 3]), not {pixels.dtype} {pixels.shape}",
+            value=pixels.shape,
+            remedy="make them with surrogate.kinds.images.files.from_array",
         )
     grey = pixels.ndim == 3 + several
     if not grey and pixels.shape[-1] == 1:
         pixels, grey = pixels[..., 0], True
     colours = np.repeat(pixels[..., None], 3, -1) if grey else pixels
     if colours.shape[-1] != 3:
-        raise ModelError(f"images have 1 or 3 channels, not {colours.shape[-1]}")
+        raise ModelError(
+            f"images have 1 or 3 channels, not {colours.shape[-1]}", value=colours.shape[-1]
+        )
     if several:
         return colours, wrong
     together = group or 1
     if together < 1 or len(colours) % together:
-        raise ModelError(f"{len(colours)} images are no groups of {together}")
+        raise ModelError(
+            f"{len(colours)} images cannot be divided into groups of {together}",
+            value=together,
+            remedy=f"give a divisor of {len(colours)}",
+        )
     return colours.reshape(-1, together, *colours.shape[1:]), wrong
 
 

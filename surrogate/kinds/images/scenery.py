@@ -64,7 +64,11 @@ def read_scenery(named: Mapping[str, tuple[str, ...]], layout: Layout) -> Scener
     shapes = [signal.shape for signal in layout.signals if signal.kind == "image"]
     if not shapes:
         have = ", ".join(layout.names[:6])
-        raise ModelError(f"{' and '.join(used)} can be named for images; this is about {have}")
+        raise ModelError(
+            f"{' and '.join(used)} can be named for images, and the data are {have}",
+            value=used,
+            remedy="leave them out",
+        )
     found = Scenery()
     for text in named.get("pictures", ()):
         name, value = _pair(text, "picture", "target=face.png")
@@ -81,7 +85,9 @@ def read_scenery(named: Mapping[str, tuple[str, ...]], layout: Layout) -> Scener
 
 def _put(into: dict[str, Any], name: str, value: Any, what: str) -> None:
     if name in into:
-        raise ModelError(f"the {what} {name!r} is given twice")
+        raise ModelError(
+            f"the {what} {name!r} is given twice", value=name, remedy="rename one of them"
+        )
     into[name] = value
 
 
@@ -90,7 +96,9 @@ def _pair(text: str, what: str, example: str) -> tuple[str, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not value or not is_variable(name):
         raise ModelError(
-            f"a {what} is a name and what it means, as in {example}, not {text!r}", value=text
+            f"{text!r} is no {what}",
+            value=text,
+            remedy=f"give a name and what it means, as in {example}",
         )
     return name, value
 
@@ -132,14 +140,14 @@ def _pixels(path: str, what: str) -> Any:
             single = array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4))
             found = upright(from_array(array[None] if single else array)).values
             if len(found) != 1:
-                raise ModelError(f"{path!r} holds {len(found)} images; give one")
+                raise ModelError(
+                    f"{path!r} holds {len(found)} images", value=len(found), remedy="give one"
+                )
             pixels = found[0]
         else:
             pixels = read_picture(place, colour=is_coloured(place))
     except ModelError as problem:
-        raise ModelError(
-            f"{what}: {problem.problem}", allowed=problem.allowed, remedy=problem.remedy
-        ) from None
+        raise problem.at(what) from None
     return pixels / np.float32(255) if pixels.dtype == np.uint8 else pixels
 
 
@@ -151,7 +159,12 @@ def _region(text: str, shape: tuple[int, ...]) -> tuple[str, Tensor]:
         try:
             return region_from_text(text, shape[1], shape[2])
         except FormulaError as problem:
-            raise ModelError(f"region: {problem}") from None
+            raise ModelError(
+                f"region: {problem.problem}",
+                value=problem.value,
+                allowed=problem.allowed,
+                remedy=problem.remedy,
+            ) from None
     pixels = _pixels(value, "region")
     if pixels.shape[:2] != tuple(shape[1:]):
         raise ModelError(
@@ -182,9 +195,7 @@ def _classifier(folder: str, shape: tuple[int, ...]) -> Any:
     try:
         found = Classifier.load(folder)
     except ModelError as problem:
-        raise ModelError(
-            f"classifier: {problem.problem}", allowed=problem.allowed, remedy=problem.remedy
-        ) from None
+        raise problem.at("classifier") from None
     if found.size != tuple(shape):
         raise ModelError(
             f"classifier: {folder!r} is of {told(found.size)}, and these are {told(shape)}",

@@ -112,7 +112,11 @@ def dataset_of(pixels: np.ndarray, labels: Any = None) -> xr.Dataset:
 def _labels(given: Any, count: int) -> np.ndarray:
     labels = np.asarray(given)
     if labels.shape != (count,):
-        raise ModelError(f"labels of shape {labels.shape} for {count:,} images; give one for each")
+        raise ModelError(
+            f"labels of shape {labels.shape} for {count:,} images",
+            value=labels.shape,
+            remedy="give one for each",
+        )
     if labels.dtype.kind in "SU":
         return np.asarray(np.char.decode(labels) if labels.dtype.kind == "S" else labels, object)
     whole = labels.dtype.kind == "f" and bool(np.isfinite(labels).all() & (labels % 1 == 0).all())
@@ -120,19 +124,27 @@ def _labels(given: Any, count: int) -> np.ndarray:
         return np.asarray(labels, np.int64)
     if labels.dtype == object and all(isinstance(each, str) for each in labels):
         return labels
-    raise ModelError(f"labels are whole numbers or words, not {labels.dtype}")
+    raise ModelError(
+        f"labels are whole numbers or words, not {labels.dtype}", value=str(labels.dtype)
+    )
 
 
 def _check_numbers(array: np.ndarray) -> None:
     if array.dtype == object:
         raise ModelError(
-            "the array holds Python objects, not numbers; images of one size make an array of "
-            "numbers: numpy.stack(images)"
+            "the array holds Python objects, not numbers",
+            remedy="make one of images of one size: numpy.stack(images)",
         )
     if array.dtype.kind not in "biuf":
-        raise ModelError(f"the array holds {array.dtype}, which are no grey levels or colours")
+        raise ModelError(
+            f"the array holds {array.dtype}, which are no grey levels or colours",
+            value=str(array.dtype),
+            remedy="give bytes or real numbers",
+        )
     if array.size == 0:
-        raise ModelError(f"there are no images in an array of shape {array.shape}")
+        raise ModelError(
+            f"there are no images in an array of shape {array.shape}", value=array.shape
+        )
 
 
 def _check_finite(array: np.ndarray) -> None:
@@ -142,7 +154,8 @@ def _check_finite(array: np.ndarray) -> None:
     if bad.any():
         raise ModelError(
             f"{int(bad.sum()):,} of {len(array):,} images have pixels that are missing (NaN) "
-            f"or infinite, first image {int(bad.argmax())}; drop or repair them"
+            f"or infinite, first image {int(bad.argmax())}",
+            remedy="drop or repair them",
         )
 
 
@@ -150,17 +163,21 @@ def _upright(array: np.ndarray, say: Say) -> np.ndarray:
     """(N, H, W) or (N, H, W, C), C of 1, 3 or 4; channels may have come first."""
     shape = array.shape
     if array.ndim == 3:
-        check_size((shape[2], shape[1]), _single(shape))
+        single = shape[2] in (3, 4) and shape[0] >= MIN_SIDE
+        check_size((shape[2], shape[1]), "; one colour image is array[None]" * single)
         return array
     if array.ndim != 4:
-        raise ModelError(f"an array of shape {shape} holds no images{_flat(shape)}")
+        raise ModelError(
+            f"an array of shape {shape} holds no images", value=shape, remedy=_reshaped(shape)
+        )
     last = shape[3] in (1, 3, 4) and min(shape[1:3]) >= MIN_SIDE
     first = shape[1] in (1, 3, 4) and min(shape[2:]) >= MIN_SIDE
     if not (last or first):
         raise ModelError(
-            f"an array of shape {shape} holds no images: they are (N, height, width), "
-            f"(N, height, width, channels) or (N, channels, height, width), with 1 or 3 channels "
-            f"and {MIN_SIDE} to {MAX_SIDE} pixels a side"
+            f"an array of shape {shape} holds no images",
+            value=shape,
+            remedy="images are (N, height, width), (N, height, width, channels) or (N, channels, "
+            f"height, width), with 1 or 3 channels and {MIN_SIDE} to {MAX_SIDE} pixels a side",
         )
     if last and first:
         say(
@@ -172,26 +189,23 @@ def _upright(array: np.ndarray, say: Say) -> np.ndarray:
     return turned
 
 
-def _single(shape: tuple[int, ...]) -> str:
-    return "; one colour image is array[None]" * (shape[2] in (3, 4) and shape[0] >= MIN_SIDE)
-
-
-def _flat(shape: tuple[int, ...]) -> str:
-    """How to make images of rows of pixels, or of a single one."""
+def _reshaped(shape: tuple[int, ...]) -> str:
+    """A remedy: how to make images of rows of pixels, or of a single image."""
     side = math.isqrt(shape[-1]) if len(shape) == 2 else 0
     if side >= MIN_SIDE and side * side == shape[-1] and shape[0] != shape[1]:
-        return f": rows of {shape[-1]} pixels are images by array.reshape(-1, {side}, {side})"
+        return f"rows of {shape[-1]} pixels become images by array.reshape(-1, {side}, {side})"
     if len(shape) == 2:
-        return ": a single one is array[None]"
-    return ": they are (N, height, width) or (N, height, width, channels)"
+        return "a single image is array[None]"
+    return "images are (N, height, width) or (N, height, width, channels)"
 
 
 def check_size(size: Size, hint: str = "") -> None:
-    """Refuse sides that no model is made for."""
+    """Refuse sides that no model is made for; `hint` is added to the remedy."""
     if not (min(size) >= MIN_SIDE and max(size) <= MAX_SIDE):
         raise ModelError(
             f"images of {spelled(size)} cannot be learned: each side has {MIN_SIDE} to {MAX_SIDE} "
             "pixels",
+            value=size,
             remedy=("give them another size (", Setting("size", 32), f"){hint}"),
         )
 
@@ -214,14 +228,19 @@ def _in_range(array: np.ndarray, say: Say) -> np.ndarray:
         say("real numbers from 0 to 255 were brought to [0, 1]")
         return np.asarray(array, np.float32) / np.float32(255)
     raise ModelError(
-        f"real numbers from {low:.4g} to {high:.4g} are no images: they lie in [0, 1], [-1, 1] or "
-        "0..255; rescale them"
+        f"real numbers from {low:.4g} to {high:.4g} are no pixels",
+        value=(low, high),
+        remedy="rescale them to [0, 1], [-1, 1] or 0..255",
     )
 
 
 def _whole(array: np.ndarray, low: int, high: int, say: Say) -> np.ndarray:
     if low < 0 or high > 65535:
-        raise ModelError(f"whole numbers from {low} to {high} are no images: they are 0..255")
+        raise ModelError(
+            f"whole numbers from {low} to {high} are no pixels",
+            value=(low, high),
+            remedy="rescale them to 0..255",
+        )
     if high > 255:
         say(f"numbers of 16 bits (up to {high}) were brought to [0, 1]")
         return array.astype(np.float32) / np.float32(65535)
@@ -275,8 +294,9 @@ def upright(data: xr.Dataset) -> xr.DataArray:
     odd = [str(dim) for dim in image.dims if dim not in order]
     if odd or image.sizes.get("channel", 3) not in (1, 3):
         raise ModelError(
-            f"image has dimensions {dict(image.sizes)}; they are (sample, [channel,] y, x), with "
-            "three channels: red, green, blue"
+            f"image has the dimensions {dict(image.sizes)}",
+            value=dict(image.sizes),
+            remedy="give (sample, [channel,] y, x), with three channels: red, green, blue",
         )
     if image.sizes.get("channel") == 1:
         image = image.isel(channel=0, drop=True)
@@ -319,7 +339,10 @@ def greyed(data: xr.Dataset) -> xr.Dataset:
 def _changed(data: xr.Dataset, how: Callable[[np.ndarray], np.ndarray]) -> xr.Dataset:
     """The same samples with other pixels: `how` turns (N, H, W[, 3]) into such."""
     if "instance" in data[IMAGE].dims:
-        raise ModelError("samples of several images keep their size and colours")
+        raise ModelError(
+            "samples of several images keep their size and colours",
+            remedy=("leave out ", Setting("size"), " and ", Setting("grey")),
+        )
     made = dataset_of(how(upright(data).values))
     others = data.drop_vars([IMAGE, "channel", "y", "x"], errors="ignore")
     return others.assign_coords(made.coords).assign({IMAGE: made[IMAGE]})

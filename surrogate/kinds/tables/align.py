@@ -110,7 +110,8 @@ class Rows:
         weights = relative_weights(whole, who)
         self.kept = weights > 0
         if self.kept.sum() < least:
-            raise ModelError(f"{who}: at least {least} are needed, not {int(self.kept.sum())}")
+            count = int(self.kept.sum())
+            raise ModelError(f"{who}: at least {least} are needed, not {count}", value=count)
         self.weights: Array = weights[self.kept]
         rows = whole if self.kept.all() else whole[self.kept]
         self.satisfied: float | None = None
@@ -119,7 +120,10 @@ class Rows:
             self.satisfied = float(np.average(verdicts, weights=self.weights))
         self.frame = rows[columns_of(data, rows)]
         if not len(self.frame.columns):
-            raise ModelError(f"{who}: there are no columns of numbers or words")
+            raise ModelError(
+                f"{who}: there are no columns of numbers or words",
+                remedy="labels, weights and row numbers do not count: give a table of data",
+            )
 
 
 def frame_of(data: Data, who: str) -> pd.DataFrame:
@@ -138,7 +142,9 @@ def frame_of(data: Data, who: str) -> pd.DataFrame:
     frame = data.rename(columns=str)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise ModelError(f"{who}: two columns are named {twice!r}; rename one of them")
+        raise ModelError(
+            f"{who}: two columns are named {twice!r}", value=twice, remedy="rename one of them"
+        )
     return frame
 
 
@@ -166,7 +172,9 @@ def shared(*tables: Rows) -> tuple[list[Column], tuple[str, ...]]:
     common = [name for name in order if all(name in t.frame.columns for t in tables)]
     if not common:
         have = "; ".join(f"{t.who}: {_listed(list(t.frame.columns))}" for t in tables)
-        raise ModelError(f"no column is in common ({have}); name tables of the same columns")
+        raise ModelError(
+            f"no column is in common ({have})", remedy="give tables that have the same columns"
+        )
     found = [_column(name, tables) for name in common]
     return found, tuple(name for name in order if name not in common)
 
@@ -219,7 +227,9 @@ def _read(table: Rows, name: str) -> tuple[str, Any]:
 
 def _other_kinds(name: str, tables: Sequence[Rows], read: Sequence[tuple[str, Any]]) -> ModelError:
     held = [f"{k}s in {t.who}" for t, (k, _) in zip(tables, read, strict=True) if k != "missing"]
-    return ModelError(f"{name} holds {', '.join(held)}; repair it, or drop it from one of them")
+    return ModelError(
+        f"{name} holds {', '.join(held)}", value=name, remedy="repair it, or drop it from one table"
+    )
 
 
 def _dated(name: str, read: Sequence[tuple[str, Any]]) -> Column | None:

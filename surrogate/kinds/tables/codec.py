@@ -6,7 +6,7 @@ of a DataFrame: attrs["kind"] is number, integer, date, category or boolean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -164,15 +164,22 @@ class TableCodec(Codec):
         found = kinds(data)
         missing = [name for name in self.names if name not in found]
         if missing:
-            raise ModelError(
-                f"the table lacks {', '.join(missing)}; the model has {', '.join(self.names)}"
-            )
+            raise self._lacks(missing)
         for column in self.columns:
             if (found[column.name] in NUMBERS) != (column.kind in NUMBERS):
                 raise ModelError(
                     f"{column.name} is a {found[column.name]} in the table, and a {column.kind} in "
-                    "the model"
+                    "the model",
+                    value=found[column.name],
+                    remedy=f"give a column of type {column.kind}",
                 )
+
+    def _lacks(self, missing: Sequence[str]) -> ModelError:
+        return ModelError(
+            f"the table lacks {', '.join(missing)}",
+            value=list(missing),
+            remedy=f"the model has {', '.join(self.names)}",
+        )
 
     def read(self, data: Any) -> xr.Dataset:
         """A table with the columns of this codec as a dataset."""
@@ -181,13 +188,15 @@ class TableCodec(Codec):
         frame = data
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
-            raise ModelError(f"the table lacks {', '.join(missing)}")
+            raise self._lacks(missing)
         made = {}
         for column in self.columns:
             try:
                 held = _read(frame[column.name], column.kind)
             except (TypeError, ValueError) as problem:
-                raise ModelError(f"{column.name} is no {column.kind}: {problem}") from None
+                raise ModelError(
+                    f"{column.name} is no {column.kind}: {problem}", value=column.name
+                ) from None
             made[column.name] = ("sample", held, dict(column.attrs) | {"kind": column.kind})
         return xr.Dataset(made)
 

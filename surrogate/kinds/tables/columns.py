@@ -131,7 +131,8 @@ class Numbers(Column):
         if self.known is None and not there.all():
             raise ModelError(
                 f"{self.name} is missing in row {int((~there).argmax())}, and never was in the "
-                "data that the model was made from"
+                "data that the model was made from",
+                remedy="drop such rows, or fill in a value",
             )
         parts = []
         if self.varies:
@@ -224,8 +225,9 @@ class Words(Column):
         if len(categories) > MOST_WORDS:
             raise ModelError(
                 f"{name} has {len(categories):,} different words, such as "
-                f"{', '.join(categories[:3])}; at most {MOST_WORDS:,} can be learned",
-                remedy="leave it out or join them into fewer",
+                f"{', '.join(categories[:3])}",
+                value=len(categories),
+                remedy=f"at most {MOST_WORDS:,} can be learned: leave it out or group them",
             )
         shares = tuple((counts / len(words)).tolist())
         return cls(name, kind, tuple(categories.tolist()), shares, attrs)
@@ -272,8 +274,11 @@ class Words(Column):
         codes = pd.Index(self.categories).get_indexer(pd.Index(found))[places]
         if (codes < 0).any():
             row = int((codes < 0).argmax())
-            known = ", ".join(self.categories[:12])
-            raise ModelError(f"{self.name} is {words[row]!r} in row {row}; known are {known}")
+            raise ModelError(
+                f"{self.name} is {words[row]!r} in row {row}, a word that the model does not know",
+                value=words[row],
+                allowed=self.categories,
+            )
         if not self.size:
             return np.zeros((len(values), 0))
         made: np.ndarray = (self.codes[codes] - self.centre) / self.scale

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from constraints.errors import Action, Setting
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, unknown_name
 from surrogate.io.formats import Say
 from surrogate.io.grids import restored
 from surrogate.io.reading import TableOptions
@@ -50,15 +49,13 @@ def check_columns(path: str, columns: Sequence[str], have: Sequence[str]) -> Non
     """Refuse columns that a table does not have, and the same one twice."""
     for name in columns:
         if name not in have:
-            near = get_close_matches(name, have, n=1, cutoff=0.5)
-            raise ModelError(
-                f"{path}: unknown column {name!r}",
-                value=name,
-                allowed=have,
-                remedy=f"did you mean {near[0]!r}?" if near else (),
-            )
+            raise unknown_name("column", name, have).at(path)
     if len(set(columns)) < len(columns):
-        raise ModelError(f"columns must be different names, not {','.join(columns)}")
+        raise ModelError(
+            f"columns must be different names, not {','.join(columns)}",
+            value=list(columns),
+            remedy="name each column once",
+        )
 
 
 def learnable(data: Data, path: str, options: TableOptions, say: Say) -> xr.Dataset:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from constraints.errors import DataError
+from constraints.errors import Action, DataError, Setting
 from surrogate import networks
 from surrogate.errors import ModelError
 from surrogate.io import formats
@@ -59,7 +59,12 @@ class Tables(Kind):
         if isinstance(data, pd.DataFrame):
             return schema.understand(data, **options).data
         if options:
-            raise ModelError(f"{next(iter(options))} applies to a DataFrame, not to a dataset")
+            name = next(iter(options))
+            raise ModelError(
+                f"{name} applies to a DataFrame, not to a dataset",
+                value=name,
+                remedy=("leave out ", Setting(name)),
+            )
         if not isinstance(data, xr.Dataset):
             raise ModelError(f"a table is a pandas.DataFrame, not {type(data).__name__}")
         return data
@@ -76,9 +81,10 @@ class Tables(Kind):
     ) -> Codec:
         if transforms:
             raise ModelError(
-                "the columns of a table are learned by their quantiles: there is no transform of "
-                f"{next(iter(transforms))!r} to choose",
+                f"there is no transform of {next(iter(transforms))!r} to choose: the columns of a "
+                "table are learned by their quantiles",
                 value=dict(transforms),
+                remedy=("leave out ", Action("transforms=...", "--transform")),
             )
         return tables.codec.TableCodec.fit(data, learned)
 

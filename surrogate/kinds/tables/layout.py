@@ -16,7 +16,10 @@ def layout(data: Data, instances: int | None = None) -> Layout:
     count = signals.instances_in(data, instances)
     if isinstance(data, pd.DataFrame):
         if not data.columns.is_unique or not all(isinstance(name, str) for name in data.columns):
-            raise DataError("the columns of a table need names of their own, which are text")
+            raise DataError(
+                "two columns of the table have the same name, or one that is no text",
+                remedy="rename them",
+            )
         columns = [signals.column(data, name) for name in signals.variables_in(data)]
         return Layout(signals.some([each for each in columns if each]), instances=count)
     return of_columns(data, count)

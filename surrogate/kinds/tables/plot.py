@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constraints.errors import Setting
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, unknown_name
 from surrogate.evaluation.weights import Array
 from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.kinds.signals import Data
@@ -179,7 +179,7 @@ def plot(
     have = {each.name: each for each in shown}
     for name in columns or ():
         if name not in have:
-            raise ModelError(f"unknown column {name!r}", value=name, allowed=list(have))
+            raise unknown_name("column", name, have)
     chosen = shown if columns is None else [have[name] for name in columns]
     weights = [table.weights for table in tables]
     if ax is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -19,11 +18,11 @@ import pandas as pd
 import xarray as xr
 
 from constraints.errors import Setting
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, unknown_name
 from surrogate.io.tables import date_format
 from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.tables import column_types as kinds
-from surrogate.kinds.tables.cells import Unlearnable, leave_out
+from surrogate.kinds.tables.cells import Unlearnable, leave_out, with_type
 from surrogate.kinds.tables.column_types import KINDS as KINDS
 from surrogate.kinds.tables.column_types import Read
 
@@ -138,7 +137,10 @@ def understand(
         told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, said))
     if not found:
         why = listed([f"{each.name} ({each.note})" for each in told])
-        raise ModelError(f"no column is left to learn from; left out: {why}")
+        raise ModelError(
+            f"no column is left to learn from (left out: {why})",
+            remedy=("overrule it (", with_type(told[0].name, "category"), ")"),
+        )
     keep = _kept(found, missing)
     data = xr.Dataset({name: _variable(read, keep) for name, read in found.items()})
     about = {"standard_name": "realization", "long_name": "row", "units": "1"}
@@ -164,11 +166,7 @@ def _checked(
         raise ModelError(f"the table has two columns named {twice!r}", remedy="rename one of them")
     for name, kind in types.items():
         if name not in table.columns:
-            near = get_close_matches(name, table.columns, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ModelError(
-                f"there is no column {name!r}{hint}", value=name, allowed=table.columns
-            )
+            raise unknown_name("column", name, table.columns)
         if kind not in KINDS:
             raise ModelError(f"the type of {name} is not {kind!r}", value=kind, allowed=KINDS)
     _enough(len(table))
@@ -193,7 +191,9 @@ def _writable(names: Sequence[str]) -> dict[str, str]:
 def _enough(rows: int, left: str = "") -> None:
     if rows < MIN_ROWS:
         raise ModelError(
-            f"{rows} rows{left} are too few to learn from", remedy=f"give {MIN_ROWS} or more"
+            f"{rows} rows{left} are too few to learn from",
+            value=rows,
+            remedy=f"give {MIN_ROWS} or more",
         )
 
 
@@ -206,6 +206,7 @@ def _left_out(name: str, read: Read, forced: bool) -> str:
         raise ModelError(
             f"{name} has {read.distinct:,} different words, and a category has at most "
             f"{MAX_CATEGORIES:,}",
+            value=read.distinct,
             remedy=("group them, or ", *leave_out(name)),
         )
     if forced:

@@ -13,12 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from surrogate.errors import ModelError
+from surrogate.errors import ModelError, unknown_name
 from surrogate.evaluation.result import Finding, Row
 from surrogate.evaluation.verdict import DEVIATIONS_SIGNIFICANT, Reason
 from surrogate.evaluation.weights import Array
@@ -96,7 +95,11 @@ def usefulness(
     column = predicted(columns, target)
     rest = [each for each in columns if each.name != target]
     if not rest:
-        raise ModelError(f"{target} is the only column in common: nothing to predict it from")
+        raise ModelError(
+            f"{target} is the only column in common: there is nothing to predict it from",
+            value=target,
+            remedy="give tables that share more columns",
+        )
     kind = "classes" if column.kind == "word" or _two(column) else "numbers"
     features = Features.of(rest)
     random = np.random.default_rng([seed, 7])
@@ -139,11 +142,7 @@ def predicted(columns: Sequence[Column], target: str) -> Column:
     require(f"predicting {target}")
     names = [each.name for each in columns]
     if target not in names:
-        near = get_close_matches(str(target), names, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ModelError(
-            f"there is no column {target!r} to predict{hint}", value=target, allowed=names
-        )
+        raise unknown_name("column", str(target), names, " to predict")
     return columns[names.index(target)]
 
 

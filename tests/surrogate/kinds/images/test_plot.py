@@ -102,7 +102,7 @@ def test_before_and_after() -> None:
         (lambda: contact_sheet(np.zeros((3, 8, 8))), "shows bytes"),
         (lambda: contact_sheet(pixels(0, 8, 8)), "shows bytes"),
         (lambda: contact_sheet(pixels(3, 8, 8, 2)), "1 or 3 channels"),
-        (lambda: contact_sheet(pixels(3, 8, 8), group=2), "no groups of 2"),
+        (lambda: contact_sheet(pixels(3, 8, 8), group=2), "divided into groups of 2"),
         (lambda: contact_sheet(pixels(3, 8, 8), captions=["a"]), "1 captions for 3"),
         (lambda: contact_sheet(pixels(3, 8, 8), scale=0), "1 or more"),
         (lambda: contact_sheet(xr.Dataset()), "no images"),

@@ -288,7 +288,7 @@ def test_signals_are_what_is_finished(name: str) -> None:
 
 def test_words_that_are_not_known() -> None:
     column = column_of("words")
-    with pytest.raises(ModelError, match=r"x is 'z' in row 2; known are a, b, c d"):
+    with pytest.raises(ModelError, match=r"x is 'z' in row 2.*have: a, b, c d"):
         column.encode(np.array(["a", "b", "z"], object), np.zeros((3, 3)))
     with pytest.raises(ModelError, match=r"x is '\(missing\)' in row 0"):
         column.encode(np.array([None], object), np.zeros((1, 3)))
