@@ -208,7 +208,7 @@ def test_pictures_and_regions_are_checked(small: Path, model: Path) -> None:
     Image.fromarray(np.zeros((5, 8), np.uint8)).save("small.png")
     Image.fromarray(np.zeros((8, 8), np.uint8)).save("black.png")
     Path("bad.png").write_text("text")
-    assert "'face.png' is no picture; give a name and what it means, as in target=face.png" in refused("--picture", "face.png")
+    assert "'face.png' is no picture; give a name and" in refused("--picture", "face.png")
     assert "there is no file 'none.png'" in refused("--picture", "x=none.png")
     assert "no PNG or JPEG" in refused("--picture", "x=bad.png")
     assert "is 8x5, and the images are 8x8" in refused("--picture", "x=small.png")
@@ -219,7 +219,7 @@ def test_pictures_and_regions_are_checked(small: Path, model: Path) -> None:
     assert "black all over" in refused("--region", "eyes=black.png")
     assert "is no folder of a classifier" in refused("--classifier", "nowhere")
     said = run("sample", "esirs", "--where", "S0 > 3", "--picture", "x=face.png", code=2).stderr
-    assert "pictures can be named for images; this is about S" in said
+    assert "pictures can be named for images, and the data are S" in said
     said = run("sample", str(model), "--picture", "x=face.png", code=2).stderr
     assert "add --where" in said
 
