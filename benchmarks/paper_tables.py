@@ -28,7 +28,7 @@ from surrogate.diffusion.presets import PRESETS
 from surrogate.diffusion.split import split
 from surrogate.guidance.method import method_named
 from surrogate.guidance.sampler import sample
-from surrogate.kinds.tables.schema import to_frame, understand
+from surrogate.kinds.tables.schema import infer_types, to_frame
 from surrogate.model import Surrogate
 
 HERE = Path(__file__).parents[2] / "shared" / "data"
@@ -121,7 +121,7 @@ def subject(case: Case, bench: Bench) -> Subject:
         raise Absent(f"there is no {path}; give the folder of {case.file} with --data")
     table = open_dataset(str(path))
     assert isinstance(table, pd.DataFrame)
-    data = understand(table).data
+    data = infer_types(table).data
     given = bench.options.model
     model, minutes = bench.once(case.file, lambda: _trained(data, given, bench))
     apart = split(data.sizes["sample"], int(model.about["seed"]))

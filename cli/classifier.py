@@ -99,7 +99,7 @@ def command(
     from surrogate.io import model_folder as store
     from surrogate.kinds.images.classifier import fit_classifier
     from surrogate.kinds.images.classifier_data import check_model
-    from surrogate.kinds.images.files import read_images, told
+    from surrogate.kinds.images.files import read_images, summary
     from surrogate.model import Surrogate
 
     options.compute_on("cpu", threads)
@@ -107,7 +107,7 @@ def command(
     images = read_images(data, labels, say=lambda text: say.print(escape(text)))
     if guided is not None:
         check_model(guided, images)
-    say.print(escape(told(images).removesuffix(" not learned")))
+    say.print(escape(summary(images).removesuffix(" not learned")))
     with _watched(say) as progress:
         made = fit_classifier(
             images,

@@ -306,7 +306,7 @@ class Surrogate:
             kept = {name: narrowest(value) for name, value in (weights | spread).items()}
             self.digest = tensor_files.write_tensors(part / WEIGHTS, kept)
             config = {
-                "version": store.VERSION,
+                "version": store.FORMAT_VERSION,
                 "kind": self.kind.stored,
                 "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
                 "weights": self.digest,

@@ -19,12 +19,18 @@ from torch import Tensor
 
 from surrogate.evaluation.calibration import UNSURE, Measured
 from surrogate.kinds.images.classifier import Classifier
-from surrogate.kinds.images.classifier_data import LEVELS, Pixels, estimates, places_of, words_of
+from surrogate.kinds.images.classifier_data import (
+    ESTIMATE_SIGMAS,
+    Pixels,
+    class_indices,
+    estimates,
+    labels_of,
+)
 from surrogate.kinds.images.files import read_images
 from surrogate.model import Surrogate
 
 TEST = "t10k-images-idx3-ubyte.gz"
-BANDS = (LEVELS, (0.05, 0.2), (0.2, 1.0), (1.0, 5.0), (5.0, 20.0))
+BANDS = (ESTIMATE_SIGMAS, (0.05, 0.2), (0.2, 1.0), (1.0, 5.0), (5.0, 20.0))
 COUNT = 2_000  # estimates in a band, and images of each kind that is no digit
 
 
@@ -63,7 +69,7 @@ def main(data: str, digits: str, *folders: str) -> None:
         print(f"{folder}: {classifier.parameters:,} weights, {size / 1e6:.2f} MB, ", end="")
         print(f"{about['updates']:,} updates in {about['seconds']:.0f} s")
         print(f"  {'test images':28}{told(classifier.measure(test))}")
-        truth = places_of(words_of(test, None), classifier.classes)[:COUNT]
+        truth = class_indices(labels_of(test, None), classifier.classes)[:COUNT]
         for (low, high), images in blurred.items():
             found = Measured.of(log_p(classifier, images), truth)
             print(f"  {f'estimates, sigma {low:g} to {high:g}':28}{told(found)}")

@@ -36,7 +36,7 @@ class Checkpoints:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             digest = tensor_files.write_tensors(self.folder / name, state.tensors)
-            config = {"version": store.VERSION, "tensors": name, "digest": digest}
+            config = {"version": store.FORMAT_VERSION, "tensors": name, "digest": digest}
             config |= {"state": state.to_config(), "run": run, "command": self.command}
             store.write_json(self.folder / STATE, config)
         except OSError as problem:

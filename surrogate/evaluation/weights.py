@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -24,13 +23,13 @@ def effective_sample_size(weights: Array) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def relative_weights(data: xr.Dataset | pd.DataFrame, who: str = "") -> Array:
+def relative_weights(data: xr.Dataset, who: str = "") -> Array:
     """The weight of each sample of `data`, (n,), the largest being 1; `who` begins an error."""
     logs = _log_weights(data, who)
-    return np.ones(_count(data)) if logs is None else np.asarray(np.exp(logs - logs.max()))
+    return np.ones(data.sizes["sample"]) if logs is None else np.exp(logs - logs.max())
 
 
-def normalised_weights(data: xr.Dataset | pd.DataFrame, who: str = "") -> Array | None:
+def normalised_weights(data: xr.Dataset, who: str = "") -> Array | None:
     """The same weights with the sum 1: (n,); None if all samples have the same weight."""
     logs = _log_weights(data, who)
     if logs is None or np.ptp(logs) == 0:
@@ -39,13 +38,9 @@ def normalised_weights(data: xr.Dataset | pd.DataFrame, who: str = "") -> Array 
     return np.asarray(weights / weights.sum())
 
 
-def _count(data: xr.Dataset | pd.DataFrame) -> int:
-    return len(data) if isinstance(data, pd.DataFrame) else int(data.sizes["sample"])
-
-
-def _log_weights(data: xr.Dataset | pd.DataFrame, who: str) -> Array | None:
+def _log_weights(data: xr.Dataset, who: str) -> Array | None:
     """`log_weight`, (n,), as numbers; None where the data have none."""
-    if LOG_WEIGHT not in (data.columns if isinstance(data, pd.DataFrame) else data.variables):
+    if LOG_WEIGHT not in data.variables:
         return None
     given = data[LOG_WEIGHT]
     subject = f"{who}: {LOG_WEIGHT}" if who else LOG_WEIGHT
@@ -53,7 +48,7 @@ def _log_weights(data: xr.Dataset | pd.DataFrame, who: str) -> Array | None:
         logs = np.asarray(given.to_numpy(), np.float64)
     except (TypeError, ValueError):
         logs = np.array([np.nan])
-    over_samples = isinstance(data, pd.DataFrame) or data[LOG_WEIGHT].dims == ("sample",)
+    over_samples = given.dims == ("sample",)
     if not over_samples or np.isnan(logs).any() or not np.isfinite(logs.max(initial=-np.inf)):
         raise ModelError(
             f"{subject} must be a number for each sample, some of them finite",

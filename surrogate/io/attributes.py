@@ -35,6 +35,11 @@ def number(value: Any) -> float | None:
 
 
 def simulation(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """The description (`surrogate_config`) of the simulation that made data, if there is one."""
-    about = json_object(attrs.get("surrogate_config"))
+    """The description (`surrogate_config`) of the simulation that made data; empty if none."""
+    return simulation_in(attrs.get("surrogate_config"))
+
+
+def simulation_in(text: Any) -> dict[str, Any]:
+    """The description of a simulation from its JSON; empty if the text is not that."""
+    about = json_object(text)
     return about if isinstance(about.get("network"), dict) else {}

@@ -24,15 +24,19 @@ from surrogate.errors import ModelError
 
 DELIMITERS = ",;\t|"
 DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-CHUNK_BYTES = 1 << 20  # bytes
+READ_CHUNK_BYTES = 1 << 20  # bytes
 SNIFFED_CHARACTERS = 1 << 20  # characters that the delimiter is found in
 SNIFFED_LINES = 100  # of them, at most
 SNIFFED_ROWS = 1_000  # that tell how numbers are written
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-MAGIC = {b"PK\x03\x04": "a zip or Excel file", b"%PDF": "a PDF", b"PAR1": "a Parquet file"}
+BINARY_SIGNATURES = {
+    b"PK\x03\x04": "a zip or Excel file",
+    b"%PDF": "a PDF",
+    b"PAR1": "a Parquet file",
+}
 CONTROL_BYTES = bytes({*range(32)} - {*b"\t\n\x0b\x0c\r\x1a\x1b"})  # never in text
-MISSING_MARKERS = ("", "?", "na", "n/a", "nan", "null", "none", "-", "--")
+MISSING_CELLS = ("", "?", "na", "n/a", "nan", "null", "none", "-", "--")
 DECIMAL_COMMA = r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d*)?([eE][-+]?\d+)?\s*"  # 1.234,5 or 0,5 or 7
 
 Say = Callable[[str], None]
@@ -42,7 +46,7 @@ def read_table(place: Path, say: Say) -> pd.DataFrame:
     """The table in a file of text, maybe compressed; `say` receives what was assumed about it."""
     encoding = _encoding(place, say)
     delimiter = _delimiter(place, encoding)
-    names = _checked(place, encoding, delimiter)
+    names = _checked_header(place, encoding, delimiter)
     settings: dict[str, Any] = {
         "sep": delimiter,
         "names": names,
@@ -55,25 +59,27 @@ def read_table(place: Path, say: Say) -> pd.DataFrame:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         with _text(place, encoding) as file:
             table = pd.read_csv(file, **settings)
-        spelled = [name for name in names if _is_truth(table[name])]
+        spelled = [name for name in names if _is_boolean(table[name])]
         if spelled:  # yes, no and true, false stay the words that they are
             with _text(place, encoding) as file:
                 words = pd.read_csv(file, **settings, usecols=spelled, dtype=str)
             for name in spelled:
                 if not set(words[name].dropna().unique()) <= {"True", "False"}:
                     table[name] = words[name]
-        _keep_zeros(table, lambda **more: _again(place, encoding, {**settings, **more}))
-    return table if delimiter == "," else _with_points(table, say)
+        _restore_leading_zeros(
+            table, lambda **more: _reread_as_text(place, encoding, {**settings, **more})
+        )
+    return table if delimiter == "," else _with_decimal_commas(table, say)
 
 
-def _again(place: Path, encoding: str, settings: dict[str, Any]) -> pd.DataFrame:
+def _reread_as_text(place: Path, encoding: str, settings: dict[str, Any]) -> pd.DataFrame:
     """Some columns once more, as text."""
     with _text(place, encoding) as file:
         table: pd.DataFrame = pd.read_csv(file, **settings, dtype=str)
     return table
 
 
-def _keep_zeros(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> None:
+def _restore_leading_zeros(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> None:
     """Put back the zeros of 00501: digits of one length of which some begin with 0 are words.
 
     The first rows rule out nearly all columns; the others are read once more.
@@ -107,7 +113,7 @@ def _may_be_code(column: pd.Series[Any]) -> bool:
     return bool(((known % 1) == 0).all() and known.max() < 1e15)
 
 
-def _is_truth(column: pd.Series[Any]) -> bool:
+def _is_boolean(column: pd.Series[Any]) -> bool:
     if column.dtype == bool:
         return True
     return str(column.dtype) == "object" and set(map(type, column.dropna())) == {bool}
@@ -135,14 +141,16 @@ def _encoding(place: Path, say: Say) -> str:
         head = file.read(4)
         if head[:2] in UTF16_MARKS:  # as spreadsheets write "Unicode text"
             return "utf-16"
-        what = next((said for start, said in MAGIC.items() if head.startswith(start)), None)
+        what = next(
+            (said for start, said in BINARY_SIGNATURES.items() if head.startswith(start)), None
+        )
         if what is not None:
             raise ModelError(
                 f"cannot read {str(place)!r} as a table: it is {what}", remedy="save it as CSV"
             )
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         other: str | None = None
-        chunk = head + file.read(CHUNK_BYTES)
+        chunk = head + file.read(READ_CHUNK_BYTES)
         while chunk:
             if len(chunk.translate(None, CONTROL_BYTES)) < len(chunk):
                 raise ModelError(
@@ -150,13 +158,13 @@ def _encoding(place: Path, say: Say) -> str:
                     "text has",
                     remedy="save it as CSV in UTF-8",
                 )
-            following = file.read(CHUNK_BYTES)
+            following = file.read(READ_CHUNK_BYTES)
             if other is None:
                 try:
                     decoder.decode(chunk, final=not following)
                 except UnicodeDecodeError:
                     other = "cp1252"
-            if other == "cp1252" and not _is(chunk, other):
+            if other == "cp1252" and not _decodes_as(chunk, other):
                 other = "latin-1"
             chunk = following
     if other is None:
@@ -168,7 +176,7 @@ def _encoding(place: Path, say: Say) -> str:
     return other
 
 
-def _is(chunk: bytes, encoding: str) -> bool:
+def _decodes_as(chunk: bytes, encoding: str) -> bool:
     try:
         chunk.decode(encoding)
     except UnicodeDecodeError:
@@ -179,7 +187,7 @@ def _is(chunk: bytes, encoding: str) -> bool:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-class _Broken(Exception):
+class _BrokenRecord(Exception):
     """A record that cannot be read: the line where it begins, and why."""
 
     def __init__(self, line: int, why: str) -> None:
@@ -197,7 +205,7 @@ def _rows(file: Any, delimiter: str) -> Iterator[tuple[int, int, list[str]]]:
                 yield start, reader.line_num, row
             start = reader.line_num + 1
     except csv.Error as problem:
-        raise _Broken(start, str(problem)) from None
+        raise _BrokenRecord(start, str(problem)) from None
 
 
 def _delimiter(place: Path, encoding: str) -> str:
@@ -216,18 +224,18 @@ def _delimiter(place: Path, encoding: str) -> str:
                 widths.append(len(row))
                 if len(widths) == SNIFFED_LINES:
                     break
-        except _Broken:  # or with this delimiter only
+        except _BrokenRecord:  # or with this delimiter only
             pass
         if widths and widths[0] > 1:
             alike = sum(width == widths[0] for width in widths) / len(widths)
             found[delimiter] = (alike, widths[0])
     if not found:
-        _refuse_blanks(place, head)
+        _refuse_space_delimited(place, head)
         return ","
     return max(found, key=lambda each: found[each])
 
 
-def _refuse_blanks(place: Path, head: str) -> None:
+def _refuse_space_delimited(place: Path, head: str) -> None:
     """Reject columns of numbers that are separated by blanks."""
     lines = [line.split() for line in head.splitlines()[:SNIFFED_LINES] if line.strip()]
     wide = len(lines[0])
@@ -248,7 +256,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
+def _checked_header(place: Path, encoding: str, delimiter: str) -> list[str]:
     """The names in the header; ModelError for a line with another number of fields."""
 
     def broken(line: int, what: str, hint: str) -> ModelError:
@@ -269,8 +277,8 @@ def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
                 if len(row) != len(names) or (closed and row[-1].strip()):
                     own = names[: len(names) - closed]
                     what = f"has {len(row):,} fields where the header has {len(own):,}"
-                    raise broken(first, what, _hint(first, last, row, own, delimiter))
-        except _Broken as problem:
+                    raise broken(first, what, _field_count_remedy(first, last, row, own, delimiter))
+        except _BrokenRecord as problem:
             if "expected after" in problem.why:
                 what, hint = "has text behind a closing quote", 'write a quote in it twice: ""'
             else:
@@ -279,7 +287,9 @@ def _checked(place: Path, encoding: str, delimiter: str) -> list[str]:
     return names
 
 
-def _hint(first: int, last: int, row: list[str], names: list[str], delimiter: str) -> str:
+def _field_count_remedy(
+    first: int, last: int, row: list[str], names: list[str], delimiter: str
+) -> str:
     """The likely remedy for a line with another number of fields."""
     if last > first:
         return f"quoted text in it goes on to line {last}: is a quote not closed?"
@@ -297,7 +307,7 @@ def _hint(first: int, last: int, row: list[str], names: list[str], delimiter: st
 def _header(place: Path, row: list[str]) -> list[str]:
     """Names of the columns; those without one are named as pandas names them."""
     cells = [cell.strip() for cell in row]
-    if all(_is_number(cell) for cell in cells) and not _are_steps(cells):
+    if all(_is_number(cell) for cell in cells) and not _are_time_steps(cells):
         shown = ", ".join(cells[:4]) + (", ..." if len(cells) > 4 else "")
         raise ModelError(
             f"{str(place)!r} has no header: its first line holds numbers only ({shown})",
@@ -317,7 +327,7 @@ def _header(place: Path, row: list[str]) -> list[str]:
     return names
 
 
-def _are_steps(cells: list[str]) -> bool:
+def _are_time_steps(cells: list[str]) -> bool:
     """Whether numbers in a header are the steps of runs: 0, 1, 2 or 0.5, 1.0, 1.5."""
     numbers = [float(cell.replace(",", ".")) for cell in cells]
     gaps = [b - a for a, b in pairwise(numbers)]
@@ -327,7 +337,7 @@ def _are_steps(cells: list[str]) -> bool:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _with_points(table: pd.DataFrame, say: Say) -> pd.DataFrame:
+def _with_decimal_commas(table: pd.DataFrame, say: Say) -> pd.DataFrame:
     """Convert columns with decimal commas to numbers, where commas are not the delimiter."""
     changed: dict[str, Any] = {}
     for name in table.columns:
@@ -335,7 +345,7 @@ def _with_points(table: pd.DataFrame, say: Say) -> pd.DataFrame:
             continue
         codes, kinds = pd.factorize(table[name])
         words = [str(kind).strip() for kind in kinds]
-        known = [word for word in words if word.lower() not in MISSING_MARKERS]
+        known = [word for word in words if word.lower() not in MISSING_CELLS]
         if not any("," in word for word in known):
             continue
         if not all(re.fullmatch(DECIMAL_COMMA, word) for word in known):

@@ -18,10 +18,12 @@ import xarray as xr
 from constraints.errors import Action
 from surrogate.errors import ModelError
 
-CHUNK_CACHE = 16_000_000  # bytes of a variable that netCDF keeps after they were read; 64 MB else
+CHUNK_CACHE_BYTES = (
+    16_000_000  # bytes of a variable that netCDF keeps after they were read; 64 MB else
+)
 NO_FILL: dict[str, Any] = {"_FillValue": None}
-COMPRESSION: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True, **NO_FILL}
-MAGIC = (b"CDF", b"\x89HDF")
+NETCDF_ENCODING: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True, **NO_FILL}
+NETCDF_MAGIC = (b"CDF", b"\x89HDF")
 
 
 def read_netcdf(place: Path) -> xr.Dataset:
@@ -29,7 +31,7 @@ def read_netcdf(place: Path) -> xr.Dataset:
     _check_magic(place)
     import netCDF4
 
-    netCDF4.set_chunk_cache(CHUNK_CACHE)
+    netCDF4.set_chunk_cache(CHUNK_CACHE_BYTES)
     return _checked(place, xr.open_dataset(place, engine="netcdf4", cache=False))
 
 
@@ -47,7 +49,7 @@ def _check_magic(place: Path) -> None:
         raise ModelError(f"cannot read {str(place)!r}: {problem.strerror}") from None
     if not head:
         raise ModelError(f"cannot read {str(place)!r} as netCDF: it is an empty file")
-    if not head.startswith(MAGIC):
+    if not head.startswith(NETCDF_MAGIC):
         raise ModelError(
             f"cannot read {str(place)!r} as netCDF: it is not a netCDF file, by its magic bytes",
             remedy="the name of a table ends in .csv, .tsv or .parquet",
@@ -73,7 +75,7 @@ def _checked(place: Path, data: xr.Dataset) -> xr.Dataset:
 def write_netcdf(data: xr.Dataset, place: Path) -> None:
     plain = _storable(data.drop_encoding())  # that of the source need not exist in this format
     numbers = [name for name, array in plain.variables.items() if array.dtype.kind in "iufb"]
-    encoding = {name: COMPRESSION if plain[name].ndim else NO_FILL for name in numbers}
+    encoding = {name: NETCDF_ENCODING if plain[name].ndim else NO_FILL for name in numbers}
     plain.to_netcdf(place, engine="netcdf4", format="NETCDF4", encoding=encoding)
 
 

@@ -21,11 +21,11 @@ from surrogate.errors import ModelError
 from surrogate.io.atomic import atomic_folder, foreign, recover
 from surrogate.io.atomic import write_bytes as write_bytes
 
-VERSION = 1
+FORMAT_VERSION = 1
 SEAL = "seal"
 CONFIG, WEIGHTS, CARD, CURVE = "config.json", "weights.safetensors", "card.md", "training.csv"
 FILES = (CONFIG, WEIGHTS, CARD, CURVE)  # of a model's folder
-LARGEST_CONFIG = 200_000_000  # bytes
+MAX_CONFIG_BYTES = 200_000_000  # bytes
 PRETRAINED = Path(__file__).parent.parent / "pretrained"
 
 
@@ -141,7 +141,7 @@ def _hash_of(content: Mapping[str, Any]) -> str:
 
 def read_json(source: Path) -> dict[str, Any]:
     """A JSON object from a file; ModelError says what is wrong with it."""
-    text = read_bytes(source, LARGEST_CONFIG)
+    text = read_bytes(source, MAX_CONFIG_BYTES)
     try:
         content = json.loads(text.decode(), parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError):
@@ -177,9 +177,10 @@ def check_version(config: Mapping[str, Any], source: Path) -> None:
     version = config.get("version")
     if type(version) is not int or version < 1:
         raise ModelError(f"{source} does not say which version of the format it has")
-    if version > VERSION:
+    if version > FORMAT_VERSION:
         raise ModelError(
-            f"{source} has version {version} of the format, and this program reads up to {VERSION}",
+            f"{source} has version {version} of the format, and this program reads versions up to "
+            f"{FORMAT_VERSION}",
             value=version,
             remedy="update surrogate-toolkit",
         )

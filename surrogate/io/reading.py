@@ -129,13 +129,13 @@ class TableOfRuns:
     )
 
 
-SHARED = ("columns", "missing")  # with tables of rows; the others tell that rows are steps
-SERIES = tuple(each.name for each in fields(TableOfRuns) if each.name not in SHARED)
+SHARED_OPTIONS = ("columns", "missing")  # with tables of rows; the others tell that rows are steps
+RUN_OPTIONS = tuple(each.name for each in fields(TableOfRuns) if each.name not in SHARED_OPTIONS)
 
 
 def says_runs(given: Collection[str]) -> bool:
     """Whether options say that the rows of a table are time steps."""
-    return any(name in SERIES for name in given)
+    return any(name in RUN_OPTIONS for name in given)
 
 
 def types_in(texts: Sequence[str]) -> dict[str, str]:
@@ -187,6 +187,3 @@ class TableOptions:
         choices=("refuse", "drop", "model"),
         type=str,
     )
-
-
-READINGS: tuple[type, ...] = (TableOfRuns, TableOptions, ImageOptions)

@@ -13,8 +13,8 @@ from surrogate.kinds.tables import train_on_synthetic as usefulness
 @pytest.fixture
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees in no time: the tables are small."""
-    monkeypatch.setattr(boosting, "ROUNDS", 20)
-    monkeypatch.setattr(usefulness, "REPEATS", 2)
+    monkeypatch.setattr(boosting, "MAX_TREES", 20)
+    monkeypatch.setattr(usefulness, "FIT_REPEATS", 2)
 
 
 def wines(rows: int = 600, seed: int = 0) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from surrogate.errors import ModelError, TrainingError
 from surrogate.fitting import Preset, Run
 from surrogate.io import model_folder as store
 from surrogate.kinds import Trajectories, kind_of
-from surrogate.kinds.tables.schema import understand
+from surrogate.kinds.tables.schema import infer_types
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from tests.surrogate.rows import wines
 
@@ -163,7 +163,7 @@ def test_a_table_is_fitted_the_same_every_time(unjudged: None, tmp_path: Path) -
 
 
 def test_a_run_of_rows_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    rows = understand(wines(200)).data
+    rows = infer_types(wines(200)).data
     whole = Run(rows, 4, TINY)
     whole.train()
     steps: list[int] = []
@@ -174,7 +174,7 @@ def test_a_run_of_rows_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert again.trainer.step == 7
     again.train()
     assert same(whole, again)
-    other = understand(wines(200, seed=1)).data
+    other = infer_types(wines(200, seed=1)).data
     with pytest.raises(ModelError, match="another run"):
         Run(other, 4, TINY, checkpoints=tmp_path)
 
@@ -192,13 +192,13 @@ def test_what_is_said_of_a_table_and_what_is_not(unjudged: None) -> None:
     with pytest.raises(ModelError, match="no transform of 'sugar' to choose"):
         fitting.fit(frame, transforms={"sugar": "log"})
     with pytest.raises(ModelError, match="types applies to a DataFrame"):
-        fitting.fit(understand(frame).data, types={"sugar": "ignore"})
+        fitting.fit(infer_types(frame).data, types={"sugar": "ignore"})
 
 
 def test_gaps_that_only_judges_have(unjudged: None) -> None:
     """A tenth of the rows is set aside, and may hold the only missing value."""
     frame = wines(100).drop(columns="density")
-    row = int(split_of(understand(frame).data, 0).held_out[2])
+    row = int(split_of(infer_types(frame).data, 0).held_out[2])
     frame.loc[row, "sugar"] = np.nan
     model = fitting.fit(frame, iterations=1)
     assert model.codec.layout().find("sugar").optional  # type: ignore[union-attr]

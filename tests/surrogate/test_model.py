@@ -19,7 +19,7 @@ from surrogate.diffusion.presets import preset_named
 from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run
 from surrogate.io import model_folder as store
-from surrogate.kinds.tables.schema import understand
+from surrogate.kinds.tables.schema import infer_types
 from surrogate.model import Surrogate
 from tests.surrogate.rows import wines
 
@@ -91,7 +91,7 @@ def rows() -> pd.DataFrame:
 def tabular(rows: pd.DataFrame) -> Surrogate:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surrogate.fitting.judge", lambda *words: None)
-        return Run(understand(rows).data, 1, TINY.with_steps(6)).fit()
+        return Run(infer_types(rows).data, 1, TINY.with_steps(6)).fit()
 
 
 def test_rows_look_like_the_data(tabular: Surrogate, rows: pd.DataFrame) -> None:

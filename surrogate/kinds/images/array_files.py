@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +23,14 @@ import numpy as np
 
 from constraints.errors import Setting
 from surrogate.errors import ModelError, unknown_name
+from surrogate.io.attributes import json_object
 from surrogate.kinds.images.values import MAX_ARRAY_BYTES, Say
+from surrogate.kinds.kind import listed
 
 IDX = re.compile(r"(idx\d?(-ubyte)?|ubyte)(\.gz)?$", re.IGNORECASE)
 IMAGE_ARRAYS = ("images", "image", "x", "arr_0")  # of the array in .npz, the likeliest first
 LABEL_ARRAYS = ("labels", "label", "y", "targets")
 MAX_ABOUT_BYTES = 10_000_000  # of the description that we write into a file
-NAMES_SHOWN = 8  # names in a message
 UNREADABLE = (OSError, EOFError, RuntimeError, NotImplementedError, ValueError, zlib.error)
 
 
@@ -46,10 +46,6 @@ def readable(place: Path, what: str) -> Iterator[None]:
     except (*UNREADABLE, zipfile.BadZipFile, SyntaxError, KeyError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise ModelError(f"cannot read {str(place)!r} as {what}: {reason}") from None
-
-
-def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))
 
 
 # --- arrays of numpy ------------------------------------------------------------------------------
@@ -86,7 +82,7 @@ def _header(file: IO[bytes], name: str) -> Header:
     return Header(name, tuple(int(size) for size in shape), dtype)
 
 
-def _refuse_objects(header: Header, place: Path) -> None:
+def _check_header(header: Header, place: Path) -> None:
     if header.dtype.hasobject:
         raise ModelError(
             f"{header.name!r} in {str(place)!r} holds Python objects, which are not loaded: "
@@ -108,7 +104,7 @@ def read_npy(place: Path) -> np.ndarray:
     with readable(place, "an array of numpy (.npy)"):
         with place.open("rb") as file:
             header = _header(file, place.name)
-        _refuse_objects(header, place)
+        _check_header(header, place)
         found: np.ndarray = np.load(place, allow_pickle=False)
     return found
 
@@ -143,14 +139,14 @@ def read_npz(place: Path, array: str | None, labels: str | None, say: Say) -> Pa
         with zipfile.ZipFile(place) as packed:
             headers = dict(_headers(packed))
             about = _about(packed, headers)
-            chosen = _chosen(place, headers, array, say)
-            images = _unpacked(packed, headers[chosen], place)
+            chosen = _image_array(place, headers, array, say)
+            images = _read_member(packed, headers[chosen], place)
             given = _labels_in(headers, chosen, labels, len(images))
-            found = None if given is None else _unpacked(packed, headers[given], place)
+            found = None if given is None else _read_member(packed, headers[given], place)
             others = {}
             if "dims" in about:
                 rest = [name for name in headers if name not in (chosen, given, "about")]
-                others = {name: _unpacked(packed, headers[name], place) for name in rest}
+                others = {name: _read_member(packed, headers[name], place) for name in rest}
     unused = [name for name in headers if name not in (chosen, given, "about", *others)]
     if unused:
         say(f"left out of {place.name}: {listed(unused)}")
@@ -165,8 +161,8 @@ def _headers(packed: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
                 yield name, _header(file, name)
 
 
-def _unpacked(packed: zipfile.ZipFile, header: Header, place: Path) -> np.ndarray:
-    _refuse_objects(header, place)
+def _read_member(packed: zipfile.ZipFile, header: Header, place: Path) -> np.ndarray:
+    _check_header(header, place)
     size = packed.getinfo(f"{header.name}.npy").file_size
     if size > header.bytes + 100_000:
         raise ModelError(
@@ -192,14 +188,10 @@ def _about(packed: zipfile.ZipFile, headers: Mapping[str, Header]) -> Mapping[st
         return {}
     with packed.open("about.npy") as file:
         text = str(np.lib.format.read_array(file, allow_pickle=False))
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return json_object(text)
 
 
-def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: Say) -> str:
+def _image_array(place: Path, headers: Mapping[str, Header], array: str | None, say: Say) -> str:
     """The name of the array that holds images."""
     if array is not None:
         if array not in headers:
@@ -221,7 +213,7 @@ def _chosen(place: Path, headers: Mapping[str, Header], array: str | None, say: 
     if not fitting:
         objects = next((each for each in headers.values() if each.dtype.hasobject), None)
         if objects is not None:
-            _refuse_objects(objects, place)
+            _check_header(objects, place)
         one = next(iter(headers))
         if len(headers) == 1 and headers[one].dtype.kind in "biuf":
             return one  # what is wrong with it is said where arrays are read
@@ -266,7 +258,7 @@ def is_idx(name: str) -> bool:
 def read_idx(place: Path, labels: bool = False) -> np.ndarray:
     """The bytes of an IDX file: images (N, H, W) or (N, H, W, C), or labels (N,)."""
     what = "labels in IDX" if labels else "images in IDX"
-    with readable(place, what), _opened(place) as file:
+    with readable(place, what), _opened_maybe_gzip(place) as file:
         magic = file.read(4)
         if len(magic) < 4 or magic[:2] != b"\0\0" or not 1 <= magic[3] <= 4:
             raise ModelError(
@@ -318,7 +310,7 @@ def read_idx(place: Path, labels: bool = False) -> np.ndarray:
 
 
 @contextmanager
-def _opened(place: Path) -> Iterator[IO[bytes]]:
+def _opened_maybe_gzip(place: Path) -> Iterator[IO[bytes]]:
     with place.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)

@@ -41,21 +41,21 @@ from surrogate.kinds.images.classifier_data import (
     Progress,
     Watch,
     check_model,
+    class_indices,
+    estimate_pool,
     estimates,
-    places_of,
-    pool_of,
+    labels_of,
     split,
-    words_of,
 )
-from surrogate.kinds.images.codec import check_size, told
+from surrogate.kinds.images.codec import check_size, images_of_size
 from surrogate.kinds.kind import M
 from surrogate.networks.convolutional import Convolutional
 from surrogate.networks.unet import FORMAT
 from surrogate.random import ClassifierTraining, stream
 
-KIND = "classifier"  # and the name of its folder within that of a model
-SURE = 0.98  # the probability at which an image counts as of a class, in formulas
-RATE, DECAY = 3e-3, 1e-2
+CLASSIFIER_KIND = "classifier"  # and the name of its folder within that of a model
+SURE_PROBABILITY = 0.98  # the probability at which an image counts as of a class, in formulas
+LEARNING_RATE, WEIGHT_DECAY = 3e-3, 1e-2
 MAKE_ONE = "make one: ", Action("fit_classifier(images)", "surrogate classifier DATA")
 
 
@@ -91,13 +91,14 @@ class Classifier:
         if images.ndim != 4 or tuple(images.shape[1:]) != self.size:
             sizes = ", ".join(map(str, self.size))
             raise ModelError(
-                f"the classifier is of {told(self.size)}, (B, {sizes}), and these have shape "
-                f"{tuple(images.shape)}"
+                f"the classifier is of {images_of_size(self.size)}, (B, {sizes}), and these have "
+                f"shape {tuple(images.shape)}",
+                value=tuple(images.shape),
             )
         scores = self.network(images.to(self.network.leave.weight))
         return log_softmax(scores, 1).to(images.dtype)
 
-    def as_atom(self, sure: float = SURE) -> Atom:
+    def as_atom(self, sure: float = SURE_PROBABILITY) -> Atom:
         """What formulas call: class(image, 3); see `constraints.Classifier` for `sure`."""
         return Atom(call=self, classes=self.classes, sure=sure)
 
@@ -111,14 +112,16 @@ class Classifier:
         read = Pixels(data)
         if read.codec.size != self.size:
             raise ModelError(
-                f"the classifier is of {told(self.size)}, and the data are {told(read.codec.size)}"
+                f"the classifier is of {images_of_size(self.size)}, and the data are "
+                f"{images_of_size(read.codec.size)}",
+                value=read.codec.size,
             )
         parts = [self(read(rows)) for rows in split(np.arange(len(read)))]
         return torch.cat(parts) if parts else torch.zeros(0, len(self.classes))
 
     def measure(self, data: xr.Dataset, labels: Any = None) -> Measured:
         """How good it is on labelled images."""
-        words = words_of(data, labels)
+        words = labels_of(data, labels)
         unknown = sorted({*words} - {*self.classes})
         if unknown:
             raise ModelError(
@@ -130,7 +133,7 @@ class Classifier:
             raise ModelError(
                 "there are no images to measure a classifier with", remedy="give labelled images"
             )
-        return Measured.of(self.log_probabilities(data), places_of(words, self.classes))
+        return Measured.of(self.log_probabilities(data), class_indices(words, self.classes))
 
     # --- keeping ----------------------------------------------------------------------------------
 
@@ -140,8 +143,8 @@ class Classifier:
         with store.model_folder(Path(folder)) as part:
             self.digest = tensor_files.write_tensors(part / WEIGHTS, self.network.state_dict())
             config = {
-                "version": store.VERSION,
-                "kind": KIND,
+                "version": store.FORMAT_VERSION,
+                "kind": CLASSIFIER_KIND,
                 "made_by": f"surrogate-toolkit {version('surrogate-toolkit')}",
                 "weights": self.digest,
                 "network": dict(self.settings),
@@ -165,7 +168,7 @@ class Classifier:
         config = store.read_json(place / CONFIG)
         store.check_version(config, place / CONFIG)
         store.check_seal(config, place / CONFIG)
-        if config.get("kind") != KIND:
+        if config.get("kind") != CLASSIFIER_KIND:
             raise ModelError(
                 f"{str(folder)!r} holds a model of {config.get('kind')!r}, not a classifier",
                 remedy=MAKE_ONE,
@@ -184,7 +187,7 @@ class Classifier:
 
 def classifier_of(folder: str | Path) -> Classifier | None:
     """The classifier that lies in the folder of a model, if there is one."""
-    place = Path(folder) / KIND
+    place = Path(folder) / CLASSIFIER_KIND
     return Classifier.load(place) if place.is_dir() else None
 
 
@@ -195,8 +198,8 @@ def with_classifier(model: M, folder: Path) -> M:
         return model
     if found.size != model.shape:
         raise ModelError(
-            f"the classifier in {folder} is of {told(found.size)}, and the model is of "
-            f"{told(model.shape)}",
+            f"the classifier in {folder} is of {images_of_size(found.size)}, and the model is of "
+            f"{images_of_size(model.shape)}",
             value=found.size,
             remedy=MAKE_ONE,
         )
@@ -210,9 +213,9 @@ def check_place(folder: str | Path) -> None:
     if (place / CONFIG).exists():
         try:
             kind = store.read_json(place / CONFIG).get("kind")
-        except ModelError:  # damaged: whose it was cannot be told
+        except ModelError:  # damaged: whose it was cannot be images_of_size
             kind = None
-        if kind != KIND:
+        if kind != CLASSIFIER_KIND:
             raise ModelError(
                 f"{str(folder)!r} holds a model, not a classifier: it is left alone",
                 remedy="choose another",
@@ -287,7 +290,7 @@ def fit_classifier(
     if model is not None:
         check_model(model, data)
     made = Classifier.untrained(images.pixels.codec.size, images.classes, seed, width, depth)
-    blurred = None if model is None else pool_of(model, images, pool, seed, progress)
+    blurred = None if model is None else estimate_pool(model, images, pool, seed, progress)
     batches = Batches(images, blurred, seed)
     updates = batches.updates(epochs)
     _train(made.network, batches, updates, progress)
@@ -298,14 +301,16 @@ def fit_classifier(
         "updates": updates,
         "model": None if model is None else model.digest,
         "pool": 0 if blurred is None else len(blurred[0]),
-        "held_out": _judged(made, images, model, seed),
+        "held_out": _held_out_scores(made, images, model, seed),
         "seconds": time.perf_counter() - begun,
     }
     return made
 
 
 @torch.no_grad()
-def _judged(made: Classifier, images: Labelled, model: Guided | None, seed: int) -> dict[str, Any]:
+def _held_out_scores(
+    made: Classifier, images: Labelled, model: Guided | None, seed: int
+) -> dict[str, Any]:
     """How good it is on what was set aside: images, and the model's estimates of them."""
     truth = images.truth[images.held_out]
     log_p = [made(images.pixels(rows)) for rows in split(images.held_out)]
@@ -320,12 +325,15 @@ def _judged(made: Classifier, images: Labelled, model: Guided | None, seed: int)
 
 def _train(network: Convolutional, batches: Batches, updates: int, watch: Watch) -> None:
     """AdamW with warm-up and cosine decay."""
-    plan = Settings(steps=updates, batch=batches.size, rate=RATE, warm_up=updates // 20)
+    plan = Settings(steps=updates, batch=batches.size, rate=LEARNING_RATE, warm_up=updates // 20)
     # biases and norms are left free: only what multiplies pixels is held small
     heavy = [w for w in network.parameters() if w.ndim > 1]
     light = [w for w in network.parameters() if w.ndim == 1]
-    groups = [{"params": heavy, "weight_decay": DECAY}, {"params": light, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=RATE)
+    groups = [
+        {"params": heavy, "weight_decay": WEIGHT_DECAY},
+        {"params": light, "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE)
     network.train()
     for step in range(updates):
         images, truth = batches(step)

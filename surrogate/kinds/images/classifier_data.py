@@ -22,19 +22,19 @@ from constraints.errors import Action
 from surrogate.diffusion.denoise import Denoiser
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import Codec
-from surrogate.kinds.images.codec import IMAGE, ImageCodec, described
-from surrogate.kinds.images.values import LABEL
+from surrogate.kinds.images.codec import ImageCodec, described
+from surrogate.kinds.images.values import IMAGE, LABEL
 from surrogate.random import ClassifierTraining, stream
 
 MIN_IMAGES, MIN_CLASS_IMAGES = 50, 5  # in all and of each class
 MAX_CLASSES = 1000
-EPOCHS, SHORTEST = 10, 1_000  # steps that even few images are worth
-BATCH = 128
-SHIFT = 2  # pixels by which images are moved at most
-LEVELS = 0.05, 20.0  # of the noise of estimates, in normalised units
+DEFAULT_EPOCHS, MIN_UPDATES = 10, 1_000  # steps that even few images are worth
+CLASSIFIER_BATCH = 128
+MAX_SHIFT = 2  # pixels by which images are moved at most
+ESTIMATE_SIGMAS = 0.05, 20.0  # of the noise of estimates, in normalised units
 MIN_ESTIMATES, MAX_ESTIMATES = 10_000, 60_000  # denoised estimates to learn from
 MAX_ESTIMATE_PIXELS = 200_000_000  # of all estimates, channels counted
-JUDGED = 5_000  # images that are set aside
+MAX_HELD_OUT = 5_000  # images that are set aside
 INFERENCE_BATCH = 256  # images of a pass without gradients
 
 
@@ -70,7 +70,7 @@ class Pixels:
         return self.codec.encode(self.data, rows, torch.Generator())
 
 
-def words_of(data: xr.Dataset, labels: Any) -> list[str]:
+def labels_of(data: xr.Dataset, labels: Any) -> list[str]:
     """One word for each image."""
     if labels is None:
         if LABEL not in data:
@@ -153,22 +153,22 @@ class Labelled:
     @classmethod
     def of(cls, data: xr.Dataset, labels: Any, seed: int) -> Labelled:
         """ModelError unless there is something to learn from them."""
-        pixels, words = Pixels(data), words_of(data, labels)
+        pixels, words = Pixels(data), labels_of(data, labels)
         classes = _checked(words)
-        truth = places_of(words, classes)
-        return cls(pixels, classes, truth, *_apart(truth, seed))
+        truth = class_indices(words, classes)
+        return cls(pixels, classes, truth, *_held_out_split(truth, seed))
 
 
-def places_of(words: list[str], classes: tuple[str, ...]) -> Tensor:
+def class_indices(words: list[str], classes: tuple[str, ...]) -> Tensor:
     """Where the classes of images stand among all: (N,)."""
     known = {word: k for k, word in enumerate(classes)}
     return torch.tensor([known[word] for word in words])
 
 
-def _apart(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _held_out_split(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of images to learn from, and of a tenth of each class to judge by."""
     order = torch.randperm(len(truth), generator=stream(seed, ClassifierTraining.HELD_OUT_CHOICE))
-    share = min(0.1, JUDGED / len(truth))
+    share = min(0.1, MAX_HELD_OUT / len(truth))
     judges = []
     for own in range(int(truth.max()) + 1):
         members = order[truth[order] == own]
@@ -213,7 +213,7 @@ def estimates(
     rows: np.ndarray,
     seed: int,
     watch: Watch = lambda moment: None,
-    levels: tuple[float, float] = LEVELS,
+    levels: tuple[float, float] = ESTIMATE_SIGMAS,
 ) -> Tensor:
     """What the model makes of noisy images: E[image | image + σ n] (N, C, H, W), 0 to 1, in half
     precision; each at a level of its own between `levels`."""
@@ -232,7 +232,7 @@ def estimates(
     return torch.cat(parts)
 
 
-def pool_of(
+def estimate_pool(
     model: Guided, images: Labelled, asked: int | None, seed: int, watch: Watch
 ) -> tuple[Tensor, Tensor]:
     """Estimates of images to learn from, as many as are asked for, and their classes."""
@@ -257,11 +257,11 @@ class Batches:
 
     @property
     def size(self) -> int:
-        return min(BATCH, len(self.images.learned))
+        return min(CLASSIFIER_BATCH, len(self.images.learned))
 
     def updates(self, epochs: int | None) -> int:
         each = math.ceil(len(self.images.learned) / self.size)
-        return max(SHORTEST, EPOCHS * each) if epochs is None else epochs * each
+        return max(MIN_UPDATES, DEFAULT_EPOCHS * each) if epochs is None else epochs * each
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         generator = stream(self.seed, ClassifierTraining.AUGMENTATION, step)
@@ -289,10 +289,10 @@ class Batches:
 
 
 def shifted(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image (B, C, H, W) moved by up to SHIFT pixels, fewer if it is small; what comes in is
-    like its edge."""
+    """Augmentation: images (B, C, H, W) shifted at random by up to MAX_SHIFT pixels, fewer if they
+    are small; edges are replicated."""
     count, _, height, width = images.shape
-    most = min(SHIFT, min(height, width) // 8)
+    most = min(MAX_SHIFT, min(height, width) // 8)
     if not most:
         return images
     wide = pad(images, (most,) * 4, mode="replicate")

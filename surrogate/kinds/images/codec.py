@@ -20,15 +20,13 @@ from torch import Tensor
 
 from constraints import Function, Layout, Signal
 from constraints.layout.functions import Classifier
-from constraints.layout.image_operators import standard_regions
+from constraints.layout.image_operators import CHANNELS, standard_regions
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import NONE, Codec, Samples
+from surrogate.kinds.images.values import IMAGE, check_sides
 
-IMAGE = "image"
-COLOURS = ("red", "green", "blue")
-MIN_SIDE, MAX_SIDE = 4, 512  # pixels
 WHITE = 255  # a byte that is as bright as can be
-FITTED = 20_000  # images that the scale is measured with
+MAX_FITTED_IMAGES = 20_000  # images that the scale is measured with
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,7 @@ class ImageCodec(Codec):
         size, whole = described(data)
         count = data.sizes["sample"]
         chosen = np.arange(count) if rows is None else rows
-        chosen = chosen[:: max(1, math.ceil(len(chosen) / FITTED))]
+        chosen = chosen[:: max(1, math.ceil(len(chosen) / MAX_FITTED_IMAGES))]
         values = _values(data, chosen).reshape(len(chosen), size[0], -1)
         mean, scale = values.mean((0, 2), dtype=np.float64), values.std((0, 2), dtype=np.float64)
         if not (np.isfinite(mean).all() and (scale > 1e-6).all()):
@@ -69,8 +67,7 @@ class ImageCodec(Codec):
 
     @property
     def learned(self) -> str:
-        channels, height, width = self.size
-        return f"{'grey' if channels == 1 else 'colour'} images of {width}x{height} pixels"
+        return images_of_size(self.size)
 
     @cached_property
     def _layout(self) -> Layout:
@@ -158,7 +155,7 @@ class ImageCodec(Codec):
         made = self.finish(x)[IMAGE]
         coords: dict[str, Any] = {"sample": np.arange(len(made))}
         if self.size[0] > 1:
-            coords["channel"] = list(COLOURS)
+            coords["channel"] = list(CHANNELS)
         dims = ("sample", *(["channel"] if self.size[0] > 1 else []), "y", "x")
         return xr.Dataset({IMAGE: (dims, made)}, coords, dict(attrs))
 
@@ -171,7 +168,12 @@ class ImageCodec(Codec):
     def matches(self, data: xr.Dataset) -> None:
         found, _ = described(data)
         if found != self.size:
-            raise ModelError(f"the model is of {told(self.size)}, and the data are {told(found)}")
+            raise ModelError(
+                f"the model is of {images_of_size(self.size)}, and the data are "
+                f"{images_of_size(found)}",
+                value=found,
+                remedy="give images of the size of the model",
+            )
 
     def to_config(self) -> dict[str, Any]:
         return {
@@ -209,10 +211,10 @@ def picture(value: Any, name: str = "picture") -> Tensor:
     """One image as (C, h, w) from 0 to 1: of bytes or of such numbers, (h, w), (h, w, 3) or
     (C, h, w)."""
     array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
-    if array.ndim == 3 and array.shape[-1] == len(COLOURS) and array.shape[0] not in (1, 3):
+    if array.ndim == 3 and array.shape[-1] == len(CHANNELS) and array.shape[0] not in (1, 3):
         array = array.transpose(2, 0, 1)
     array = array[None] if array.ndim == 2 else array
-    if array.ndim != 3 or array.shape[0] not in (1, len(COLOURS)) or array.dtype.kind not in "uf":
+    if array.ndim != 3 or array.shape[0] not in (1, len(CHANNELS)) or array.dtype.kind not in "uf":
         raise ModelError(
             f"{name} is no picture: {array.shape} of {array.dtype}",
             remedy="give bytes or numbers from 0 to 1, of the shape (height, width), "
@@ -264,7 +266,7 @@ def function(value: Any, name: str = "function") -> Function:
     return Function(value, 1, whole=True)
 
 
-def told(size: tuple[int, ...]) -> str:
+def images_of_size(size: tuple[int, ...]) -> str:
     """A size (C, H, W) in words."""
     return f"{'grey' if size[0] == 1 else 'colour'} images of {size[2]}x{size[1]} pixels"
 
@@ -277,13 +279,7 @@ def check_size(size: tuple[int, ...]) -> None:
             f"an image has 1 channel (grey) or 3 (red, green, blue), not {channels}",
             value=channels,
         )
-    if not (MIN_SIDE <= height <= MAX_SIDE and MIN_SIDE <= width <= MAX_SIDE):
-        raise ModelError(
-            f"images of {width}x{height} pixels cannot be learned: each side has {MIN_SIDE} to "
-            f"{MAX_SIDE} pixels",
-            value=size,
-            remedy="resize them first",
-        )
+    check_sides((width, height))
 
 
 def described(data: xr.Dataset) -> tuple[tuple[int, int, int], bool]:

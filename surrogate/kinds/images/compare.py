@@ -29,11 +29,11 @@ from surrogate.evaluation.metrics import (
 )
 from surrogate.evaluation.result import Distance, Evaluation, Finding, Histograms, Scope, pooled
 from surrogate.evaluation.weights import Array, effective_sample_size, relative_weights
-from surrogate.kinds.images.values import channels_of, is_images, size_of, spelled, upright
+from surrogate.kinds.images.values import channels_last, channels_of, is_images, size_of, size_text
 
-MAX_IMAGES = 5_000  # of each dataset that are compared, drawn at random
-PROJECTIONS = 64
-MAX_PIXELS = 1_024  # that are compared together
+MAX_COMPARED_IMAGES = 5_000  # of each dataset that are compared, drawn at random
+RANDOM_PROJECTIONS = 64
+MAX_COMPARED_PIXELS = 1_024  # that are compared together
 MAX_COMPONENTS = 48  # principal ones, that the classifier sees
 MAX_CORRELATED_PIXELS = 196
 ALL_FEATURES = "all features"
@@ -144,13 +144,13 @@ class Side:
         self.size, self.channels = size_of(data), channels_of(data)
         self.count = int(data.sizes["sample"]) * int(data.sizes.get("instance", 1))
         weight = relative_weights(data, who)
-        values = upright(data)
+        values = channels_last(data)
         per = self.count // len(weight)
         kept = np.flatnonzero(weight > 0)
         if len(kept) * per < 2:
             raise ModelError(f"{who}: at least 2 are needed, not {len(kept) * per}")
         some = np.sort(
-            np.random.default_rng([seed, 3]).permutation(kept)[: max(2, MAX_IMAGES // per)]
+            np.random.default_rng([seed, 3]).permutation(kept)[: max(2, MAX_COMPARED_IMAGES // per)]
         )
         pixels = np.asarray(values.isel(sample=some).values)
         scale = 255.0 if pixels.dtype == np.uint8 else 1.0
@@ -174,9 +174,9 @@ class Side:
         return self.pixels.reshape(-1, height, width, self.channels)
 
     def coarse(self) -> Array:
-        """Pixels (n, d); means of blocks where there are more than MAX_PIXELS."""
+        """Pixels (n, d); means of blocks where there are more than MAX_COMPARED_PIXELS."""
         (width, height), images = self.size, self.images
-        side = math.ceil(math.sqrt(self.pixels.shape[1] / MAX_PIXELS))
+        side = math.ceil(math.sqrt(self.pixels.shape[1] / MAX_COMPARED_PIXELS))
         if side == 1:
             return self.pixels
         cut = images[:, : height - height % side, : width - width % side]
@@ -187,9 +187,9 @@ class Side:
 def _check_alike(x: Side, y: Side) -> None:
     if x.size != y.size:
         raise ModelError(
-            f"{x.who} are images of {spelled(x.size)}, {y.who} of {spelled(y.size)}",
+            f"{x.who} are images of {size_text(x.size)}, {y.who} of {size_text(y.size)}",
             value=x.size,
-            remedy=("give both one size (", Setting("size", spelled(x.size)), ")"),
+            remedy=("give both one size (", Setting("size", size_text(x.size)), ")"),
         )
     if x.channels != y.channels:
         kinds = ["grey" if side.channels == 1 else "colour" for side in (x, y)]
@@ -212,7 +212,7 @@ def _features(side: Side, seed: int) -> Iterator[tuple[str, Array]]:
     if side.channels > 1:
         yield "colour", images.mean((1, 2))
     random = np.random.default_rng([seed, 21])
-    directions = random.normal(size=(side.pixels.shape[1], PROJECTIONS))
+    directions = random.normal(size=(side.pixels.shape[1], RANDOM_PROJECTIONS))
     yield "projection", side.pixels @ (directions / np.linalg.norm(directions, axis=0))
 
 

@@ -26,22 +26,22 @@ from surrogate.kinds.images.values import (
     LABEL,
     Say,
     Size,
-    checked,
+    checked_images,
     dataset_of,
-    greyed,
     resized,
     silent,
+    to_grey,
 )
 from surrogate.kinds.images.values import channels_of as channels_of
 from surrogate.kinds.images.values import from_array as from_array
 from surrogate.kinds.images.values import is_images as is_images
 from surrogate.kinds.images.values import size_of as size_of
-from surrogate.kinds.images.values import spelled as spelled
+from surrogate.kinds.images.values import size_text as size_text
+from surrogate.kinds.images.values import summary as summary
 from surrogate.kinds.images.values import to_array as to_array
-from surrogate.kinds.images.values import told as told
 
 
-def names_pictures(place: Path) -> bool:
+def is_picture_folder(place: Path) -> bool:
     """Whether a path is a folder of pictures."""
     if not place.is_dir() or place.suffix.lower() == ".zarr" or (place / "zarr.json").exists():
         return False
@@ -79,7 +79,7 @@ def _one_file(place: Path, why: str, setting: Setting) -> ModelError:
 
 def adapted(data: xr.Dataset, grey: bool, size: int | Size | None) -> xr.Dataset:
     """Images in grey and of another size, if that is requested."""
-    data = greyed(data) if grey else data
+    data = to_grey(data) if grey else data
     return data if size is None else resized(data, _size(size))
 
 
@@ -101,12 +101,12 @@ def _read(
         _refuse_model(place)
         found = picture_files.read_folder(place, size, grey, skip, say)
         given = found.labels if labels is None else _labels_from(labels)
-        return _judged(place, found, dataset_of(found.pixels, given))
+        return _with_labels(place, found, dataset_of(found.pixels, given))
     if ending == ".npz":
         key = None if labels is None or Path(labels).is_file() else str(labels)
         packed = array_files.read_npz(place, array, key, say)
         if packed.own:
-            return _restored(place, packed)
+            return _from_own_npz(place, packed)
         outside = labels is not None and key is None
         given = _labels_from(labels) if labels is not None and outside else packed.labels
         return from_array(packed.images, given, say)
@@ -117,7 +117,7 @@ def _read(
         return from_array(array_files.read_npy(place), given, say)
     if array_files.is_idx(place.name):
         images = array_files.read_idx(place)
-        return from_array(images, _beside(place, labels, len(images), say), say)
+        return from_array(images, _idx_labels(place, labels, len(images), say), say)
     raise ModelError(
         f"cannot read {str(place)!r} as images",
         value=place,
@@ -146,7 +146,7 @@ def _labels_from(path: str | Path) -> np.ndarray:
     )
 
 
-def _beside(place: Path, labels: str | Path | None, count: int, say: Say) -> np.ndarray | None:
+def _idx_labels(place: Path, labels: str | Path | None, count: int, say: Say) -> np.ndarray | None:
     """The labels of an IDX file, which are likely to be beside it."""
     if labels is not None:
         return _labels_from(labels)
@@ -166,19 +166,19 @@ def _netcdf(place: Path, say: Say) -> xr.Dataset:
 
 
 def loaded(data: xr.Dataset, path: str, say: Say) -> xr.Dataset:
-    """The images of a dataset that was opened lazily, in memory and checked."""
+    """The images of a dataset that was opened lazily, in memory and checked_images."""
     if not is_images(data):
         raise ModelError(
             f"{path!r} holds no images: it has no variable image (sample, ..., y, x)", value=path
         )
     with readable(Path(path), "images"):
-        return checked(data.load(), say)
+        return checked_images(data.load(), say)
 
 
 # --- what we wrote --------------------------------------------------------------------------------
 
 
-def _restored(place: Path, packed: array_files.Packed) -> xr.Dataset:
+def _from_own_npz(place: Path, packed: array_files.Packed) -> xr.Dataset:
     """The dataset that was written to .npz; a stranger's may only look like it."""
     dims, about = packed.about.get("dims"), packed.about
     try:
@@ -193,12 +193,12 @@ def _restored(place: Path, packed: array_files.Packed) -> xr.Dataset:
         raise ModelError(f"{str(place)!r} does not hold what it says: {problem}") from None
     if packed.labels is not None:
         data = data.assign({LABEL: ("sample", packed.labels)})
-    return checked(data)
+    return checked_images(data)
 
 
-def _judged(place: Path, found: picture_files.Folder, data: xr.Dataset) -> xr.Dataset:
+def _with_labels(place: Path, found: picture_files.Folder, data: xr.Dataset) -> xr.Dataset:
     """The verdicts and weights that stand in the table of a folder of ours."""
-    table = place / write_files.TABLE
+    table = place / write_files.LABELS_FILE
     if not table.is_file() or "label" in data:
         return data
     with readable(table, "a table"), table.open(newline="", encoding="utf-8") as file:
@@ -261,6 +261,6 @@ formats.register(
         written=("/",),
         folder=True,
         owns=write_files.owns,
-        recognises=names_pictures,
+        recognises=is_picture_folder,
     )
 )

@@ -181,7 +181,7 @@ class Images(Kind):
     def opened(self, data: Any, path: str, options: Any, say: Say) -> xr.Dataset:
         """Checked images in memory; array files had the options applied as they were read."""
         found = files.adapted(files.loaded(data, path, say), options.grey, options.size)
-        say(files.told(found))
+        say(files.summary(found))
         return found
 
     def targets(
@@ -206,4 +206,4 @@ class Images(Kind):
         return "mean(image) > 0.3"
 
     def described(self, data: xr.Dataset, names: Sequence[str]) -> str:
-        return files.told(data)
+        return files.summary(data)

@@ -18,14 +18,15 @@ import numpy as np
 
 from constraints.errors import Setting
 from surrogate.errors import ModelError
-from surrogate.kinds.images.array_files import UNREADABLE, listed, readable
-from surrogate.kinds.images.values import Say, Size, check_size, on_white, spelled
+from surrogate.kinds.images.array_files import UNREADABLE, readable
+from surrogate.kinds.images.values import Say, Size, check_sides, on_white, size_text
+from surrogate.kinds.kind import listed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg")
-MAX_PIXELS = 60_000_000  # of a picture
+MAX_PICTURE_PIXELS = 60_000_000  # of a picture
 GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")  # modes of Pillow
 
 
@@ -70,13 +71,13 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
     headers = {}
     for file in files:
         try:
-            headers[file] = _looked_at(file, size)
+            headers[file] = _read_header(file, size)
         except ModelError as problem:
-            _damaged(problem, file, damaged, skip)
+            _skip_or_raise(problem, file, damaged, skip)
     if not headers:
         raise ModelError(f"every picture in {str(place)!r} is damaged: {damaged[0][1]}")
-    usual = size or _agreed(place, headers)
-    check_size(usual)
+    usual = size or _common_size(place, headers)
+    check_sides(usual)
     colour = not grey and any(coloured for _, coloured in headers.values())
     mixed = colour and not all(coloured for _, coloured in headers.values())
     kept, read = [], []
@@ -85,7 +86,7 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
             read.append(read_picture(file, usual, colour))
             kept.append(file)
         except ModelError as problem:
-            _damaged(problem, file, damaged, skip)
+            _skip_or_raise(problem, file, damaged, skip)
     if damaged:
         names = sorted(str(file.relative_to(place)) for file, _ in damaged)
         say(f"skipped {len(damaged):,} damaged of {len(files):,} pictures: {listed(names)}")
@@ -94,7 +95,7 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
     if mixed:
         say("grey pictures among colour were taken as colour")
     if size is not None and any(own != size for own, _ in headers.values()):
-        say(f"pictures were scaled and cut around their middle to {spelled(size)}")
+        say(f"pictures were scaled and cut around their middle to {size_text(size)}")
     below = all(file.parent != place for file in kept)
     if not below and any(file.parent != place for file in kept):
         say("some pictures are in folders and some are not, so folders are no labels")
@@ -102,7 +103,9 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
     return Folder(np.stack(read), tuple(kept), labels)
 
 
-def _damaged(problem: ModelError, file: Path, damaged: list[tuple[Path, str]], skip: bool) -> None:
+def _skip_or_raise(
+    problem: ModelError, file: Path, damaged: list[tuple[Path, str]], skip: bool
+) -> None:
     if not skip:
         raise ModelError(
             str(problem),
@@ -115,7 +118,7 @@ def _damaged(problem: ModelError, file: Path, damaged: list[tuple[Path, str]], s
     damaged.append((file, str(problem)))
 
 
-def _agreed(place: Path, headers: Mapping[Path, tuple[Size, bool]]) -> Size:
+def _common_size(place: Path, headers: Mapping[Path, tuple[Size, bool]]) -> Size:
     """The size that all pictures have."""
     sizes = Counter(own for own, _ in headers.values())
     usual = sizes.most_common(1)[0][0]
@@ -125,7 +128,8 @@ def _agreed(place: Path, headers: Mapping[Path, tuple[Size, bool]]) -> Size:
         width = max(min(usual), 4)
         raise ModelError(
             f"the pictures in {str(place)!r} have different sizes: {odd[0].relative_to(place)!s}"
-            f" is {spelled(own)} where {sizes[usual]:,} of {len(headers):,} are {spelled(usual)}",
+            f" is {size_text(own)} where {sizes[usual]:,} of {len(headers):,} are "
+            f"{size_text(usual)}",
             remedy=(
                 "scale them and crop them around the middle to one size (",
                 Setting("size", min(width, 512)),
@@ -144,10 +148,10 @@ def _picture(place: Path) -> Iterator[Image]:
         warnings.simplefilter("ignore")  # of odd metadata; sizes are looked at here
         try:
             with Image.open(place, formats=("PNG", "JPEG")) as found:
-                if math.prod(found.size) > MAX_PIXELS:
+                if math.prod(found.size) > MAX_PICTURE_PIXELS:
                     raise ModelError(
-                        f"{str(place)!r} has {spelled(found.size)} pixels, more than "
-                        f"{MAX_PIXELS / 1e6:.0f} million",
+                        f"{str(place)!r} has {size_text(found.size)} pixels, more than "
+                        f"{MAX_PICTURE_PIXELS / 1e6:.0f} million",
                         value=found.size,
                         remedy="make it smaller first",
                     )
@@ -166,24 +170,19 @@ def _picture(place: Path) -> Iterator[Image]:
             raise ModelError(f"the picture {str(place)!r} is damaged: {problem}") from None
 
 
-def _looked_at(place: Path, size: Size | None) -> tuple[Size, bool]:
+def _read_header(place: Path, size: Size | None) -> tuple[Size, bool]:
     """Width and height, and whether it has colours."""
     with _picture(place) as found:
         turned = found.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # a camera held upright
         own = (found.height, found.width) if turned else (found.width, found.height)
         if size is None:
-            check_size(own, f"; {str(place)!r} is the first")
+            check_sides(own, f"; {str(place)!r} is the first")
         return own, found.mode not in GREY_MODES
 
 
 def is_coloured(place: Path) -> bool:
     with _picture(place) as found:
         return found.mode not in GREY_MODES
-
-
-def picture_size(place: Path) -> Size:
-    with _picture(place) as found:
-        return found.width, found.height
 
 
 def read_picture(place: Path, size: Size | None = None, colour: bool = True) -> np.ndarray:

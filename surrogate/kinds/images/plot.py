@@ -24,13 +24,19 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-MAX_IMAGES = 100  # of a sheet in a file
-WIDE = 800  # pixels that a sheet is about as wide as
-SHOWN = 256  # samples on a sheet
-MARGIN = 14
-PAPER, EDGE, INK, FAINT, WRONG = "#ffffff", "#cfcfcf", "#2b2b2b", "#8a8a8a", "#c62828"
-LARGEST_SCALE = 12
-TEXT = 13  # height of letters
+MAX_FILE_IMAGES = 100  # of a sheet in a file
+SHEET_WIDTH = 800  # pixels that a sheet is about as wide as
+MAX_SHEET_SAMPLES = 256  # samples on a sheet
+SHEET_MARGIN = 14
+BACKGROUND, FRAME_COLOUR, TITLE_COLOUR, CAPTION_COLOUR, VIOLATION_COLOUR = (
+    "#ffffff",
+    "#cfcfcf",
+    "#2b2b2b",
+    "#8a8a8a",
+    "#c62828",
+)
+MAX_TILE_SCALE = 12
+TEXT_HEIGHT = 13  # height of letters
 
 
 def contact_sheet(
@@ -41,7 +47,7 @@ def contact_sheet(
     group: int | None = None,
     *,
     title: str | None = None,
-    most: int = SHOWN,
+    most: int = MAX_SHEET_SAMPLES,
 ) -> Image:
     """A grid of images: a dataset, or uint8 (N, H, W) or (N, H, W, 3).
 
@@ -67,25 +73,32 @@ def contact_sheet(
         )
     columns = min(columns, shown)
     times = scale or _scale(columns * several * width)
-    under = TEXT + 6 if captions is not None else 0
+    under = TEXT_HEIGHT + 6 if captions is not None else 0
     gap = max(5, min(12, times * 2)) + (6 if several > 1 else 0)
     w, h = several * width * times, height * times
     rows = math.ceil(shown / columns)
-    above = TEXT + 14 if title else 0
+    above = TEXT_HEIGHT + 14 if title else 0
     size = (
-        2 * MARGIN + columns * (w + gap) - gap,
-        2 * MARGIN + rows * (h + under + gap) - gap + above,
+        2 * SHEET_MARGIN + columns * (w + gap) - gap,
+        2 * SHEET_MARGIN + rows * (h + under + gap) - gap + above,
     )
-    sheet, draw = _paper(size)
+    sheet, draw = _blank_sheet(size)
     if title:
-        _write(draw, (MARGIN, MARGIN - 2), title, size[0] - 2 * MARGIN, INK, TEXT + 2)
+        _write(
+            draw,
+            (SHEET_MARGIN, SHEET_MARGIN - 2),
+            title,
+            size[0] - 2 * SHEET_MARGIN,
+            TITLE_COLOUR,
+            TEXT_HEIGHT + 2,
+        )
     for k, tile in enumerate(tiles):
         row, column = divmod(k, columns)
-        left = MARGIN + column * (w + gap)
-        top = MARGIN + above + row * (h + under + gap)
-        _place(sheet, draw, tile, (left, top), times, bool(wrong is not None and wrong[k]))
+        left = SHEET_MARGIN + column * (w + gap)
+        top = SHEET_MARGIN + above + row * (h + under + gap)
+        _paste_tile(sheet, draw, tile, (left, top), times, bool(wrong is not None and wrong[k]))
         if captions is not None:
-            _write(draw, (left, top + h + 3), captions[k], w, FAINT)
+            _write(draw, (left, top + h + 3), captions[k], w, CAPTION_COLOUR)
     return sheet
 
 
@@ -108,12 +121,12 @@ def plot(
 
 def drawing(data: Any, *, title: str | None = None, **options: Any) -> Drawing:
     """A contact sheet of the first images for a file, with their labels as captions."""
-    some = data.isel(sample=slice(MAX_IMAGES))
+    some = data.isel(sample=slice(MAX_FILE_IMAGES))
     if "label" in some:
         options.setdefault("captions", [str(label) for label in some["label"].values])
     sheet = contact_sheet(some, title=title, **options)
     count = data.sizes["sample"]
-    shown = f"the first {MAX_IMAGES} of " * (count > MAX_IMAGES)
+    shown = f"the first {MAX_FILE_IMAGES} of " * (count > MAX_FILE_IMAGES)
     return Drawing(lambda path, form: sheet.save(path, format=form), f"{shown}{count:,} images")
 
 
@@ -138,22 +151,24 @@ def before_after(
         )
     times = scale or _scale(len(sides) * width)
     w, h, gap = width * times, height * times, max(6, 2 * times)
-    beside = max((_room(text) for text in rows), default=0)
+    beside = max((_text_width(text) for text in rows), default=0)
     beside = min(beside, 200) + 12 * bool(rows)
-    above = TEXT + 8
+    above = TEXT_HEIGHT + 8
     size = (
-        2 * MARGIN + beside + len(sides) * (w + gap) - gap,
-        2 * MARGIN + above + count * (h + gap) - gap,
+        2 * SHEET_MARGIN + beside + len(sides) * (w + gap) - gap,
+        2 * SHEET_MARGIN + above + count * (h + gap) - gap,
     )
-    sheet, draw = _paper(size)
+    sheet, draw = _blank_sheet(size)
     for j, (name, tiles) in enumerate(sides.items()):
-        left = MARGIN + beside + j * (w + gap)
-        _write(draw, (left, MARGIN - 2), name, w, INK)
+        left = SHEET_MARGIN + beside + j * (w + gap)
+        _write(draw, (left, SHEET_MARGIN - 2), name, w, TITLE_COLOUR)
         for k, tile in enumerate(tiles):
-            _place(sheet, draw, tile[None], (left, MARGIN + above + k * (h + gap)), times, False)
+            _paste_tile(
+                sheet, draw, tile[None], (left, SHEET_MARGIN + above + k * (h + gap)), times, False
+            )
     for k, text in enumerate(rows):
-        middle = MARGIN + above + k * (h + gap) + (h - TEXT) // 2
-        _write(draw, (MARGIN, middle), text, beside - 12, INK)
+        middle = SHEET_MARGIN + above + k * (h + gap) + (h - TEXT_HEIGHT) // 2
+        _write(draw, (SHEET_MARGIN, middle), text, beside - 12, TITLE_COLOUR)
     return sheet
 
 
@@ -166,7 +181,7 @@ def _tiles(images: Any, group: int | None) -> tuple[np.ndarray, np.ndarray | Non
     if isinstance(images, xr.Dataset):
         if not is_images(images):
             raise ModelError("the data hold no images to show")
-        wrong = _wrong(images)
+        wrong = _violations(images)
         pixels = to_array(images)
         several = "instance" in images[IMAGE].dims
     else:
@@ -197,7 +212,7 @@ def _tiles(images: Any, group: int | None) -> tuple[np.ndarray, np.ndarray | Non
     return colours.reshape(-1, together, *colours.shape[1:]), wrong
 
 
-def _wrong(data: xr.Dataset) -> np.ndarray | None:
+def _violations(data: xr.Dataset) -> np.ndarray | None:
     """Which samples do not satisfy what was asked: (N,); None where all do or nothing was."""
     if "satisfied" not in data or data["satisfied"].dims != ("sample",):
         return None
@@ -213,20 +228,20 @@ def _columns(count: int, width: int, height: int) -> int:
 
 
 def _scale(width: int) -> int:
-    return max(1, min(LARGEST_SCALE, round((WIDE - 2 * MARGIN) / width)))
+    return max(1, min(MAX_TILE_SCALE, round((SHEET_WIDTH - 2 * SHEET_MARGIN) / width)))
 
 
 # --- drawing --------------------------------------------------------------------------------------
 
 
-def _paper(size: tuple[int, int]) -> tuple[Image, ImageDraw]:
+def _blank_sheet(size: tuple[int, int]) -> tuple[Image, ImageDraw]:
     from PIL import Image, ImageDraw
 
-    sheet = Image.new("RGB", size, PAPER)
+    sheet = Image.new("RGB", size, BACKGROUND)
     return sheet, ImageDraw.Draw(sheet)
 
 
-def _place(
+def _paste_tile(
     sheet: Image,
     draw: ImageDraw,
     tile: np.ndarray,
@@ -249,8 +264,8 @@ def _place(
     right, bottom = left + picture.width, top + picture.height
     for i in range(1, several):  # a thin line between what belongs together
         x = left + i * width * times
-        draw.line([(x, top), (x, bottom - 1)], fill=PAPER, width=1)
-    edge, thick = (WRONG, 3) if wrong else (EDGE, 2 if several > 1 else 1)
+        draw.line([(x, top), (x, bottom - 1)], fill=BACKGROUND, width=1)
+    edge, thick = (VIOLATION_COLOUR, 3) if wrong else (FRAME_COLOUR, 2 if several > 1 else 1)
     draw.rectangle(
         (left - thick, top - thick, right + thick - 1, bottom + thick - 1),
         outline=edge,
@@ -259,7 +274,12 @@ def _place(
 
 
 def _write(
-    draw: ImageDraw, corner: tuple[int, int], text: str, room: int, ink: str, size: int = TEXT
+    draw: ImageDraw,
+    corner: tuple[int, int],
+    text: str,
+    room: int,
+    ink: str,
+    size: int = TEXT_HEIGHT,
 ) -> None:
     """A line of text, cut to the room there is."""
     font = _font(size)
@@ -271,8 +291,8 @@ def _write(
     draw.text(corner, line, fill=ink, font=font)
 
 
-def _room(text: str) -> int:
-    return math.ceil(_font(TEXT).getlength(text))
+def _text_width(text: str) -> int:
+    return math.ceil(_font(TEXT_HEIGHT).getlength(text))
 
 
 @cache

@@ -10,7 +10,7 @@ import xarray as xr
 from surrogate.evaluation.result import Evaluation
 from surrogate.kinds.images.compare import compare
 from surrogate.kinds.images.plot import contact_sheet
-from surrogate.kinds.images.values import size_of, spelled, told
+from surrogate.kinds.images.values import size_of, size_text, summary
 from surrogate.kinds.label_names import LABELS
 from surrogate.reports import figures
 from surrogate.reports.comparison import HOW_TO_READ, distance_table
@@ -21,9 +21,9 @@ from surrogate.reports.provenance import cost, provenance
 from surrogate.reports.requirements import Requirement, requirements_in
 from surrogate.reports.scenario import rules, scenario
 
-MAX_LOADED = 256  # images of each dataset
-MAX_SHOWN = 64
-DISTANCES = (
+MAX_LOADED_IMAGES = 256  # images of each dataset
+MAX_SHOWN_IMAGES = 64
+DISTANCES_NOTE = (
     "D is the share of the images that would have to change to turn one set into the other, by "
     "their brightness, contrast, rows, columns and random projections; the noise floor is the D "
     "that chance alone makes between two sets of these sizes."
@@ -44,9 +44,9 @@ def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
     other = None
     if against is not None:
         evaluation = compare(data, against, 0)
-        other = loaded(against.isel(sample=slice(MAX_LOADED)), "the reference")
+        other = loaded(against.isel(sample=slice(MAX_LOADED_IMAGES)), "the reference")
     labels = loaded(data[[name for name in LABELS if name in data.variables]], "the data")
-    extent, samples = f"{spelled(size_of(data))} pixels", data.sizes["sample"]
+    extent, samples = f"{size_text(size_of(data))} pixels", data.sizes["sample"]
     subject = Subject(
         "images", "image", extent, f"images of {extent}", (("images", f"{samples:,}", extent),)
     )
@@ -55,7 +55,7 @@ def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
         samples,
         labels,
         requirements_in(data.attrs, lambda part: Requirement(str(part), condition(str(part)))),
-        Pictures(loaded(data.isel(sample=slice(MAX_LOADED)), "the data"), other),
+        Pictures(loaded(data.isel(sample=slice(MAX_LOADED_IMAGES)), "the data"), other),
         attrs=data.attrs,
         against_attrs=None if against is None else against.attrs,
         against_requirements=None
@@ -67,14 +67,14 @@ def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
 
 def sheets(facts: Facts) -> list[Html]:
     """What the images look like."""
-    few = min(MAX_SHOWN, facts.content.data.sizes["sample"])
+    few = min(MAX_SHOWN_IMAGES, facts.content.data.sizes["sample"])
     caption = f"The first {few} of {facts.samples:,}." if few < facts.samples else ""
     if facts.satisfied is not None and facts.satisfied < 1:
         caption += " In a red frame: what does not meet every requirement."
     made = [
         _sheet(
             facts.content.data,
-            f"Contact sheet of {told(facts.content.data)}",
+            f"Contact sheet of {summary(facts.content.data)}",
             caption.strip() or None,
         )
     ]
@@ -83,7 +83,7 @@ def sheets(facts: Facts) -> list[Html]:
             element("h3", "The reference"),
             _sheet(
                 facts.content.against,
-                f"Contact sheet of the reference, {told(facts.content.against)}",
+                f"Contact sheet of the reference, {summary(facts.content.against)}",
                 None,
             ),
         ]
@@ -91,7 +91,7 @@ def sheets(facts: Facts) -> list[Html]:
 
 
 def _sheet(data: xr.Dataset, alt: str, caption: str | None) -> Html:
-    some = data.isel(sample=slice(MAX_SHOWN))
+    some = data.isel(sample=slice(MAX_SHOWN_IMAGES))
     content = BytesIO()
     contact_sheet(some).save(content, format="PNG", optimize=True)
     return figure(figures.embedded("png", content.getvalue()), alt, caption)
@@ -103,7 +103,7 @@ def distances(facts: Facts) -> list[Html]:
     return section(
         "Against the reference",
         distance_table(facts.evaluation),
-        element("p", f"{DISTANCES} {HOW_TO_READ}", class_="note"),
+        element("p", f"{DISTANCES_NOTE} {HOW_TO_READ}", class_="note"),
     )
 
 

@@ -22,9 +22,9 @@ from surrogate.errors import ModelError
 from surrogate.io.paths import located
 from surrogate.kinds.images.array_files import read_npy
 from surrogate.kinds.images.classifier import Classifier
-from surrogate.kinds.images.codec import told
+from surrogate.kinds.images.codec import images_of_size
 from surrogate.kinds.images.picture_files import is_coloured, read_picture
-from surrogate.kinds.images.values import from_array, upright
+from surrogate.kinds.images.values import channels_last, from_array
 
 DEFAULT_CLASSIFIER = "class"  # what rules call a classifier without a name: class(image, 3)
 
@@ -138,7 +138,7 @@ def _pixels(path: str, what: str) -> Any:
         if place.suffix.lower() == ".npy":
             array = read_npy(place)
             single = array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4))
-            found = upright(from_array(array[None] if single else array)).values
+            found = channels_last(from_array(array[None] if single else array)).values
             if len(found) != 1:
                 raise ModelError(
                     f"{path!r} holds {len(found)} images", value=len(found), remedy="give one"
@@ -198,7 +198,9 @@ def _classifier(folder: str, shape: tuple[int, ...]) -> Any:
         raise problem.at("classifier") from None
     if found.size != tuple(shape):
         raise ModelError(
-            f"classifier: {folder!r} is of {told(found.size)}, and these are {told(shape)}",
+            f"classifier: {folder!r} is of {images_of_size(found.size)}, and these are "
+            f"{images_of_size(shape)}",
+            value=found.size,
             remedy=(
                 "make one for them: ",
                 Action("fit_classifier(images)", "surrogate classifier DATA"),

@@ -15,14 +15,13 @@ import numpy as np
 import xarray as xr
 
 from constraints.errors import Setting
+from constraints.layout.image_operators import CHANNELS, LUMA
 from surrogate.errors import ModelError
 
 IMAGE, LABEL = "image", "label"
-COLOURS = ("red", "green", "blue")
 MIN_SIDE, MAX_SIDE = 4, 512  # pixels
 MAX_ARRAY_BYTES = 4_000_000_000  # of an array that is read
-LUMA = (0.299, 0.587, 0.114)  # of red, green and blue in grey (ITU-R BT.601)
-ROUNDING = 1e-5  # by which values may lie outside 0 and 1
+RANGE_TOLERANCE = 1e-5  # by which values may lie outside 0 and 1
 
 Say = Callable[[str], None]
 Size = tuple[int, int]  # width, height
@@ -52,24 +51,26 @@ def channels_of(data: xr.Dataset) -> int:
     return int(data[IMAGE].sizes.get("channel", 1))
 
 
-def spelled(size: Size) -> str:
+def size_text(size: Size) -> str:
     """28x28, or 32x24 for a width of 32 and a height of 24."""
     return f"{size[0]}x{size[1]}"
 
 
-def told(data: xr.Dataset) -> str:
+def summary(data: xr.Dataset) -> str:
     """60,000 grey images of 28x28, 0..255, labels 0-9 not learned"""
     count, several = data.sizes["sample"], data.sizes.get("instance", 1)
     kind = "grey" if channels_of(data) == 1 else "colour"
     values = "0..255" if data[IMAGE].dtype == np.uint8 else "real numbers in [0, 1]"
     many = f"{count:,} times {several}" if several > 1 else f"{count:,}"
     said = (
-        f"{many} {kind} image{'s' * (count * several != 1)} of {spelled(size_of(data))}, {values}"
+        f"{many} {kind} image{'s' * (count * several != 1)} of {size_text(size_of(data))}, {values}"
     )
-    return said + (f", labels {_kinds(data[LABEL].values)} not learned" if LABEL in data else "")
+    return said + (
+        f", labels {_label_range(data[LABEL].values)} not learned" if LABEL in data else ""
+    )
 
 
-def _kinds(labels: np.ndarray) -> str:
+def _label_range(labels: np.ndarray) -> str:
     """0-9, or cat, dog and 8 more."""
     known = np.unique(labels)
     if known.dtype.kind in "iu":
@@ -86,13 +87,13 @@ def from_array(array: Any, labels: Any = None, say: Say = silent) -> xr.Dataset:
     """A dataset of images (N, H, W), (N, H, W, 1 or 3 or 4) or (N, 1 or 3 or 4, H, W).
 
     Whole numbers are 0..255 (or 0 and 1, or 16 bits); real ones in [0, 1], [-1, 1] or 0..255. `say`
-    is told what was assumed; ModelError says what cannot be images. `labels`: (N,).
+    is summary what was assumed; ModelError says what cannot be images. `labels`: (N,).
     """
     given = np.asarray(array)
     _check_numbers(given)
-    turned = _upright(given, say)
+    turned = _channels_last(given, say)
     _check_finite(turned)
-    made = _grey_or_colour(_in_range(turned, say), say)
+    made = _grey_or_colour(_scaled(turned, say), say)
     return dataset_of(made, labels)
 
 
@@ -103,7 +104,7 @@ def dataset_of(pixels: np.ndarray, labels: Any = None) -> xr.Dataset:
     dims = ("sample", "channel", "y", "x") if colour else ("sample", "y", "x")
     made = xr.Dataset({IMAGE: (dims, values)})
     if colour:
-        made = made.assign_coords(channel=("channel", np.array(COLOURS, dtype=object)))
+        made = made.assign_coords(channel=("channel", np.array(CHANNELS, dtype=object)))
     return (
         made if labels is None else made.assign({LABEL: ("sample", _labels(labels, len(values)))})
     )
@@ -159,12 +160,12 @@ def _check_finite(array: np.ndarray) -> None:
         )
 
 
-def _upright(array: np.ndarray, say: Say) -> np.ndarray:
+def _channels_last(array: np.ndarray, say: Say) -> np.ndarray:
     """(N, H, W) or (N, H, W, C), C of 1, 3 or 4; channels may have come first."""
     shape = array.shape
     if array.ndim == 3:
         single = shape[2] in (3, 4) and shape[0] >= MIN_SIDE
-        check_size((shape[2], shape[1]), "; one colour image is array[None]" * single)
+        check_sides((shape[2], shape[1]), "; one colour image is array[None]" * single)
         return array
     if array.ndim != 4:
         raise ModelError(
@@ -185,7 +186,7 @@ def _upright(array: np.ndarray, say: Say) -> np.ndarray:
             "last; if they come first: numpy.moveaxis(array, 1, 3)"
         )
     turned = array if last else np.moveaxis(array, 1, 3)
-    check_size((turned.shape[2], turned.shape[1]))
+    check_sides((turned.shape[2], turned.shape[1]))
     return turned
 
 
@@ -199,27 +200,27 @@ def _reshaped(shape: tuple[int, ...]) -> str:
     return "images are (N, height, width) or (N, height, width, channels)"
 
 
-def check_size(size: Size, hint: str = "") -> None:
+def check_sides(size: Size, hint: str = "") -> None:
     """Refuse sides that no model is made for; `hint` is added to the remedy."""
     if not (min(size) >= MIN_SIDE and max(size) <= MAX_SIDE):
         raise ModelError(
-            f"images of {spelled(size)} cannot be learned: each side has {MIN_SIDE} to {MAX_SIDE} "
-            "pixels",
+            f"images of {size_text(size)} cannot be learned: each side has {MIN_SIDE} to "
+            f"{MAX_SIDE} pixels",
             value=size,
             remedy=("give them another size (", Setting("size", 32), f"){hint}"),
         )
 
 
-def _in_range(array: np.ndarray, say: Say) -> np.ndarray:
+def _scaled(array: np.ndarray, say: Say) -> np.ndarray:
     """uint8 in 0..255, or float32 in [0, 1]."""
     if array.dtype == bool:
         return array.astype(np.uint8) * np.uint8(255)
     low, high = array.min().item(), array.max().item()
     if array.dtype.kind in "iu":
-        return _whole(array, low, high, say)
-    if low >= -ROUNDING and high <= 1 + ROUNDING:
+        return _scaled_integers(array, low, high, say)
+    if low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE:
         return np.clip(array.astype(np.float32), 0, 1)
-    if low >= -1 - ROUNDING and high <= 1 + ROUNDING:
+    if low >= -1 - RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE:
         say("values from -1 to 1 were brought to [0, 1]")
         return np.clip((array.astype(np.float32) + 1) / 2, 0, 1)
     if low >= 0 and high <= 255:
@@ -234,7 +235,7 @@ def _in_range(array: np.ndarray, say: Say) -> np.ndarray:
     )
 
 
-def _whole(array: np.ndarray, low: int, high: int, say: Say) -> np.ndarray:
+def _scaled_integers(array: np.ndarray, low: int, high: int, say: Say) -> np.ndarray:
     if low < 0 or high > 65535:
         raise ModelError(
             f"whole numbers from {low} to {high} are no pixels",
@@ -256,12 +257,12 @@ def _grey_or_colour(pixels: np.ndarray, say: Say) -> np.ndarray:
         return pixels
     if pixels.shape[3] == 4:
         top = 255 if pixels.dtype == np.uint8 else 1
-        say("transparent pixels were put on white" if pixels[..., 3].min() < top else OPAQUE)
+        say("transparent pixels were put on white" if pixels[..., 3].min() < top else OPAQUE_NOTE)
         pixels = on_white(pixels)
     return pixels[..., 0] if pixels.shape[3] == 1 else pixels
 
 
-OPAQUE = "a fourth channel that makes nothing transparent was left out"
+OPAQUE_NOTE = "a fourth channel that makes nothing transparent was left out"
 
 
 def on_white(pixels: np.ndarray) -> np.ndarray:
@@ -278,14 +279,14 @@ def on_white(pixels: np.ndarray) -> np.ndarray:
 
 def to_array(data: xr.Dataset) -> np.ndarray:
     """uint8 (N, H, W) or (N, H, W, 3); several instances follow the sample: (N, instances, ...)."""
-    image = upright(data)
+    image = channels_last(data)
     values = np.asarray(image.values)
     if values.dtype == np.uint8:
         return values
     return np.rint(np.clip(values.astype(np.float32), 0, 1) * 255).astype(np.uint8)
 
 
-def upright(data: xr.Dataset) -> xr.DataArray:
+def channels_last(data: xr.Dataset) -> xr.DataArray:
     """`image` over (sample, [instance,] y, x[, channel])."""
     if not is_images(data):
         raise ModelError("the data hold no images: there is no variable image (sample, ..., y, x)")
@@ -304,20 +305,20 @@ def upright(data: xr.Dataset) -> xr.DataArray:
     return image.transpose(*order)
 
 
-def checked(data: xr.Dataset, say: Say = silent) -> xr.Dataset:
+def checked_images(data: xr.Dataset, say: Say = silent) -> xr.Dataset:
     """Images of a dataset that was read, in the form that is promised, with its other variables."""
-    image = upright(data)
-    check_size(size_of(data))
+    image = channels_last(data)
+    check_sides(size_of(data))
     values = np.asarray(image.values)
     if values.dtype != np.uint8:  # whose 0 and 1 are very dark greys
         flat = values.reshape(-1, *image.shape[1 + ("instance" in image.dims) :])
-        values = upright(from_array(flat, say=say)).values.reshape(values.shape)
+        values = channels_last(from_array(flat, say=say)).values.reshape(values.shape)
     dims = [str(dim) for dim in image.dims]
     order = [dim for dim in ("sample", "instance", "channel", "y", "x") if dim in dims]
     turned = xr.Variable(dims, values).transpose(*order)
     kept = data.drop_vars([IMAGE, "channel"], errors="ignore")
     found = kept.assign({IMAGE: (order, np.ascontiguousarray(turned.values))})
-    return found.assign_coords(channel=list(COLOURS)) if "channel" in dims else found
+    return found.assign_coords(channel=list(CHANNELS)) if "channel" in dims else found
 
 
 # --- other sizes and colours ----------------------------------------------------------------------
@@ -325,11 +326,11 @@ def checked(data: xr.Dataset, say: Say = silent) -> xr.Dataset:
 
 def resized(data: xr.Dataset, size: Size) -> xr.Dataset:
     """The images scaled to cover a width and height, and cut to it around their middle."""
-    check_size(size)
-    return data if size == size_of(data) else _changed(data, lambda x: _fitted(x, size))
+    check_sides(size)
+    return data if size == size_of(data) else _changed(data, lambda x: _fit(x, size))
 
 
-def greyed(data: xr.Dataset) -> xr.Dataset:
+def to_grey(data: xr.Dataset) -> xr.Dataset:
     """Colour as grey levels."""
     if channels_of(data) == 1:
         return data
@@ -343,7 +344,7 @@ def _changed(data: xr.Dataset, how: Callable[[np.ndarray], np.ndarray]) -> xr.Da
             "samples of several images keep their size and colours",
             remedy=("leave out ", Setting("size"), " and ", Setting("grey")),
         )
-    made = dataset_of(how(upright(data).values))
+    made = dataset_of(how(channels_last(data).values))
     others = data.drop_vars([IMAGE, "channel", "y", "x"], errors="ignore")
     return others.assign_coords(made.coords).assign({IMAGE: made[IMAGE]})
 
@@ -353,7 +354,7 @@ def _grey(pixels: np.ndarray) -> np.ndarray:
     return np.rint(mixed).astype(np.uint8) if pixels.dtype == np.uint8 else mixed.clip(0, 1)
 
 
-def _fitted(pixels: np.ndarray, size: Size) -> np.ndarray:
+def _fit(pixels: np.ndarray, size: Size) -> np.ndarray:
     from PIL import Image, ImageOps
 
     if pixels.dtype == np.uint8:

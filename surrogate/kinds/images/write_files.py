@@ -14,9 +14,9 @@ import xarray as xr
 from surrogate.errors import ModelError
 from surrogate.io.atomic import foreign
 from surrogate.kinds.images.plot import contact_sheet
-from surrogate.kinds.images.values import IMAGE, LABEL, to_array, upright
+from surrogate.kinds.images.values import IMAGE, LABEL, channels_last, to_array
 
-TABLE = "labels.csv"  # beside the pictures of a folder
+LABELS_FILE = "labels.csv"  # beside the pictures of a folder
 _OURS = re.compile(r"\d+(-\d+)?\.png|labels\.csv")
 
 
@@ -51,7 +51,7 @@ def write_sheet(data: xr.Dataset, place: Path) -> None:
 
 def _packed(data: xr.Dataset) -> dict[str, Any]:
     """Arrays by name: `images` (N, H, W[, 3]), `labels`, verdicts, weights and `about`, as JSON."""
-    image = upright(data)
+    image = channels_last(data)
     others = {str(k): v for k, v in data.data_vars.items() if k not in (IMAGE, LABEL)}
     made = {name: _plain(array.values) for name, array in others.items()}
     if LABEL in data:
@@ -82,7 +82,7 @@ def write_folder(data: xr.Dataset, part: Path) -> None:
         for name, array in data.data_vars.items()
         if array.dims == ("sample",) and name != IMAGE
     }
-    with (part / TABLE).open("w", newline="", encoding="utf-8") as file:
+    with (part / LABELS_FILE).open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["file", *columns])
         for k, each in enumerate(pixels):

@@ -1,13 +1,12 @@
-"""Two or three tables side by side: the columns that they share, as numbers.
+"""Alignment of two or three tables: the columns that they share, as arrays of numbers.
 
-A column x (n,) holds numbers, dates (in seconds since 1970) or words (their places in a list that
-all sides share); NaN is a value that is missing. Labels of an earlier judgement and numbers of rows
-(`sample`, `instance`) are no columns.
+A column (n,) holds numbers, dates (seconds since 1970) or words (indices into a vocabulary that all
+tables share); NaN marks a missing value. Labels of an earlier verdict and row numbers (`sample`,
+`instance`) are not columns.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,23 +17,21 @@ import pandas as pd
 import xarray as xr
 
 from surrogate.errors import ModelError
-from surrogate.evaluation.weights import Array, relative_weights
-from surrogate.kinds.images.values import is_images
+from surrogate.evaluation.weights import LOG_WEIGHT, Array, relative_weights
+from surrogate.kinds.kind import listed
 from surrogate.kinds.label_names import LABELS, label_columns
 from surrogate.kinds.signals import Data, samples_of
 from surrogate.kinds.tables import spellings
-from surrogate.kinds.tables.cells import Dates, Numbers, Truths, Words, raw_of
-from surrogate.kinds.tables.column_types import MISSING_MARKERS
+from surrogate.kinds.tables.cells import Booleans, Dates, Numbers, Words, raw_values
+from surrogate.kinds.tables.column_types import ISO_DATE, MISSING_MARKERS
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?")
-SCALED = 300  # powers of two beyond which squares are no numbers
-TRUTH = ("False", "True")
-SHOWN = 12  # names in a message
+MAX_EXPONENT = 300  # of two: squares of larger numbers overflow, of smaller ones underflow
+BOOLEAN_WORDS = ("False", "True")
 
 
 @dataclass(frozen=True)
 class Column:
-    """Values (n,) of one column in each of the tables; `words`: what the codes of words mean."""
+    """One column: `sides` holds its values (n,) in each table, `words` the vocabulary of codes."""
 
     name: str
     kind: str  # number, date or word
@@ -47,42 +44,42 @@ class Column:
 
     @property
     def right(self) -> Array:
-        """Of the reference; of a table that is alone, its own."""
+        """The values of the reference, or of the only table."""
         return self.sides[min(1, len(self.sides) - 1)]
 
     @cached_property
-    def whole(self) -> bool:
-        """Whether it counts, as far as the reference tells."""
+    def integral(self) -> bool:
+        """Whether all numbers of the reference are integers."""
         known = self.right[~np.isnan(self.right)]
         return self.kind == "number" and known.size > 0 and bool((known == np.rint(known)).all())
 
     @cached_property
-    def gaps(self) -> bool:
+    def has_missing(self) -> bool:
         return any(bool(np.isnan(side).any()) for side in self.sides)
 
     @cached_property
-    def power(self) -> int:
-        """Of two, by which numbers are too large (1e300) or too small (5e-324) to be squared."""
+    def exponent(self) -> int:
+        """The binary exponent of numbers too large (1e300) or too small (5e-324) to be squared."""
         if self.kind == "word":
             return 0
         known = [side[~np.isnan(side)] for side in self.sides]
         largest = max(float(np.abs(side).max(initial=0.0)) for side in known)
         power = int(np.frexp(largest)[1])
-        return power if abs(power) > SCALED else 0
+        return power if abs(power) > MAX_EXPONENT else 0
 
-    def tame(self) -> Column:
-        """The same in a unit in which squares are numbers."""
-        if not self.power:
+    def rescaled(self) -> Column:
+        """The same column in a unit in which squares neither overflow nor underflow."""
+        if not self.exponent:
             return self
-        return replace(self, sides=tuple(np.ldexp(side, -self.power) for side in self.sides))
+        return replace(self, sides=tuple(np.ldexp(side, -self.exponent) for side in self.sides))
 
-    def often(self) -> np.ndarray:
-        """How many rows of all sides have each of the words, (K,)."""
+    def word_counts(self) -> np.ndarray:
+        """Rows of all tables with each word, (K,)."""
         both = np.concatenate(self.sides)
         return np.bincount(both[~np.isnan(both)].astype(np.int64), minlength=len(self.words))
 
-    def some(self, rows: Sequence[np.ndarray]) -> Column:
-        """Some rows of each side."""
+    def take(self, rows: Sequence[np.ndarray]) -> Column:
+        """The column at some rows of each table."""
         chosen = zip(self.sides, rows, strict=True)
         return replace(self, sides=tuple(side[some] for side, some in chosen))
 
@@ -90,24 +87,14 @@ class Column:
 # --- one table ------------------------------------------------------------------------------------
 
 
-def is_table(data: Any) -> bool:
-    """Whether data are rows: a table, or a dataset without time that holds no images."""
-    return isinstance(data, pd.DataFrame) or (
-        isinstance(data, xr.Dataset)
-        and "time" not in data.dims
-        and "sample" in data.dims
-        and not is_images(data)
-    )
-
-
 class Rows:
-    """The columns of a table, and the weights (n,) of its rows; those without weight are left."""
+    """The columns of a table, and the weights (n,) of its rows; rows of weight 0 are dropped."""
 
     def __init__(self, data: Data, who: str, least: int = 2) -> None:
         self.who = who
         self.count = samples_of(data)
         whole = frame_of(data, who)
-        weights = relative_weights(whole, who)
+        weights = relative_weights(_log_weights(whole), who)
         self.kept = weights > 0
         if self.kept.sum() < least:
             count = int(self.kept.sum())
@@ -126,8 +113,15 @@ class Rows:
             )
 
 
+def _log_weights(frame: pd.DataFrame) -> xr.Dataset:
+    """The log-weights of rows over (sample,), if the table has them."""
+    given = [LOG_WEIGHT] if LOG_WEIGHT in frame.columns else []
+    rows = {"sample": np.arange(len(frame))}
+    return xr.Dataset({name: ("sample", frame[name].to_numpy()) for name in given}, rows)
+
+
 def frame_of(data: Data, who: str) -> pd.DataFrame:
-    """A dataset over (sample,), or (sample, instance), as a table; its values are read."""
+    """A dataset over (sample,) or (sample, instance) as a DataFrame, loaded into memory."""
     if isinstance(data, xr.Dataset):
         over = [name for name in ("sample", "instance") if name in data.dims]
         own = [k for k, v in data.data_vars.items() if v.dims and set(v.dims) <= set(over)]
@@ -149,29 +143,29 @@ def frame_of(data: Data, who: str) -> pd.DataFrame:
 
 
 def labels_of(data: Data) -> list[str]:
-    """Verdicts of an earlier judgement; a column that only has the name of one is data."""
+    """Names of labels of an earlier verdict; a column that merely has such a name is data."""
     if isinstance(data, pd.DataFrame):
         return label_columns(data)
     return [n for n in LABELS if n in data.data_vars and "kind" not in data[n].attrs]
 
 
 def columns_of(data: Data, frame: pd.DataFrame) -> list[str]:
-    """Names that are neither labels nor numbers of rows."""
-    left = {*labels_of(data), "log_weight"}
+    """Names that are neither labels nor row numbers."""
+    left = {*labels_of(data), LOG_WEIGHT}
     if "sample" in frame.columns and pd.api.types.is_integer_dtype(frame["sample"]):
         left |= {"sample", "instance"}
     return [name for name in frame.columns if name not in left and name[:8] != "Unnamed:"]
 
 
-# --- what tables share ----------------------------------------------------------------------------
+# --- shared columns -------------------------------------------------------------------------------
 
 
-def shared(*tables: Rows) -> tuple[list[Column], tuple[str, ...]]:
+def shared_columns(*tables: Rows) -> tuple[list[Column], tuple[str, ...]]:
     """The columns that all tables have, in the order of the second, and those that some lack."""
     order = list(dict.fromkeys(n for t in (*tables[1:], tables[0]) for n in t.frame.columns))
     common = [name for name in order if all(name in t.frame.columns for t in tables)]
     if not common:
-        have = "; ".join(f"{t.who}: {_listed(list(t.frame.columns))}" for t in tables)
+        have = "; ".join(f"{t.who}: {listed(list(t.frame.columns))}" for t in tables)
         raise ModelError(
             f"no column is in common ({have})", remedy="give tables that have the same columns"
         )
@@ -179,34 +173,30 @@ def shared(*tables: Rows) -> tuple[list[Column], tuple[str, ...]]:
     return found, tuple(name for name in order if name not in common)
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-
-
 def _column(name: str, tables: Sequence[Rows]) -> Column:
-    """The column of all tables; what is written as words in one may be numbers in another."""
+    """The column in all tables, of one type: text of one table may spell the numbers of another."""
     read = [_read(each, name) for each in tables]
     kinds = {kind for kind, _ in read} - {"missing"}
     if kinds <= {"word"} and kinds:
-        return _dated(name, read) or _worded(name, read)
+        return _as_dates(name, read) or _as_words(name, read)
     if len(kinds) > 1 and "word" not in kinds:
-        raise _other_kinds(name, tables, read)
+        raise _mixed_types(name, tables, read)
     kind = next(iter(kinds - {"word"}), "number")
     convert = _dates if kind == "date" else _numbers
     words = ("word", "missing")
     made = [convert(values) if own in words else values for own, values in read]
     known = [each for each in made if each is not None]
     if len(known) < len(made):
-        raise _other_kinds(name, tables, read)
+        raise _mixed_types(name, tables, read)
     return Column(name, kind, tuple(known))
 
 
 def _read(table: Rows, name: str) -> tuple[str, Any]:
-    """What a column holds, as numbers (n,) or words (n,) with None for gaps."""
+    """The type of a column and its values: numbers (n,), or words (n,) with None if missing."""
     try:
-        raw = raw_of(table.frame[name])
+        raw = raw_values(table.frame[name])
     except ModelError as problem:
-        # a remedy of training (another type of the column) is none of a comparison
+        # the remedy of training, another column type, does not apply to a comparison
         raise ModelError(f"{table.who}: {problem.problem}", remedy="repair or drop it") from None
     match raw:
         case Numbers(values):
@@ -214,8 +204,8 @@ def _read(table: Rows, name: str) -> tuple[str, Any]:
         case Dates(values):
             seconds = (values - np.datetime64(0, "s")) / np.timedelta64(1, "s")
             kind, found = "date", seconds.astype(np.float64)
-        case Truths(codes):
-            words = np.array([*TRUTH, None], dtype=object)[codes]
+        case Booleans(codes):
+            words = np.array([*BOOLEAN_WORDS, None], dtype=object)[codes]
             return ("word" if (codes >= 0).any() else "missing"), words
         case Words(codes, kinds):
             words = np.array([*kinds, None], dtype=object)[codes]
@@ -225,24 +215,24 @@ def _read(table: Rows, name: str) -> tuple[str, Any]:
     return kind, found
 
 
-def _other_kinds(name: str, tables: Sequence[Rows], read: Sequence[tuple[str, Any]]) -> ModelError:
+def _mixed_types(name: str, tables: Sequence[Rows], read: Sequence[tuple[str, Any]]) -> ModelError:
     held = [f"{k}s in {t.who}" for t, (k, _) in zip(tables, read, strict=True) if k != "missing"]
     return ModelError(
         f"{name} holds {', '.join(held)}", value=name, remedy="repair it, or drop it from one table"
     )
 
 
-def _dated(name: str, read: Sequence[tuple[str, Any]]) -> Column | None:
-    """Words of all sides as dates, if they all are."""
+def _as_dates(name: str, read: Sequence[tuple[str, Any]]) -> Column | None:
+    """Words of all tables as dates, if all are."""
     made = [_dates(values) for _, values in read]
     known = [each for each in made if each is not None]
     return Column(name, "date", tuple(known)) if len(known) == len(made) else None
 
 
 def _dates(words: Any) -> Array | None:
-    """Words as dates, if all of them are: (n,)."""
+    """Words as dates (n,) in seconds since 1970; None if some are not dates."""
     codes, kinds = _distinct(words)
-    if not all(DATE.fullmatch(word) for word in kinds):
+    if not all(ISO_DATE.fullmatch(word) for word in kinds):
         spelled = spellings.dates(kinds)
         if spelled is None or not spelled.whole:
             return None
@@ -256,9 +246,9 @@ def _dates(words: Any) -> Array | None:
 
 
 def _numbers(words: Any) -> Array | None:
-    """Words as numbers, if all of them are; True and False are 1 and 0: (n,)."""
+    """Words as numbers (n,), True and False as 1 and 0; None if some are not numbers."""
     codes, kinds = _distinct(words)
-    plain = [float(TRUTH.index(word)) if word in TRUTH else word for word in kinds]
+    plain = [float(BOOLEAN_WORDS.index(word)) if word in BOOLEAN_WORDS else word for word in kinds]
     read = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
     spelled = spellings.numbers(kinds) if np.isnan(read).any() else None
     if spelled is not None and spelled.whole:
@@ -267,7 +257,7 @@ def _numbers(words: Any) -> Array | None:
 
 
 def _distinct(words: Any) -> tuple[np.ndarray, list[str]]:
-    """Codes (n,) into the different words; beside numbers and dates "?" and "NA" are gaps."""
+    """Codes (n,) into the distinct words; markers such as "?" and "NA" are missing."""
     plain = np.array(
         [None if w is None or w.lower() in MISSING_MARKERS else w for w in words], object
     )
@@ -275,8 +265,8 @@ def _distinct(words: Any) -> tuple[np.ndarray, list[str]]:
     return codes, [str(kind) for kind in kinds]
 
 
-def _worded(name: str, read: Sequence[tuple[str, Any]]) -> Column:
-    """Codes among the words of all sides, in the order of the alphabet."""
+def _as_words(name: str, read: Sequence[tuple[str, Any]]) -> Column:
+    """Codes into the vocabulary of all tables, in alphabetical order."""
     codes, kinds = pd.factorize(np.concatenate([words for _, words in read]), sort=True)
     places = np.where(codes < 0, np.nan, codes)
     ends = np.cumsum([len(words) for _, words in read])[:-1]

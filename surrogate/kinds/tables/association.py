@@ -1,12 +1,13 @@
-"""How the columns of a table go together, and how far two tables differ in that.
+"""The association of pairs of columns, and how far two tables differ in it.
 
 For two columns of numbers the correlation r; for a number and a word the correlation ratio
 η² = Σ_k p_k (mean_k - mean)² / variance; for two words Cramér's V² = (Σ p_ij² / (p_i p_j) - 1) /
-(min(K, L) - 1). Beside these, which are single numbers, D = ½ Σ|p_ij - q_ij| between the tables of
-any two columns, numbers in bins of equal shares: it sees what leaves r, η and V as they are.
+(min(K, L) - 1). Besides these coefficients, the total variation D = ½ Σ|p_ij - q_ij| between the
+contingency tables of any two columns (numbers in quantile bins), which also detects differences
+that leave r, η and V unchanged.
 
-All of them follow from the second moments Σ w f fᵀ of one vector of features f = (1, numbers,
-indicators), so one matrix product makes all pairs of columns at once.
+All of them are functions of the second moments Σ w f fᵀ of the features f = (1, numbers,
+indicators), so one matrix product computes all pairs of columns.
 """
 
 from __future__ import annotations
@@ -20,20 +21,22 @@ from surrogate.evaluation.distances import Measure
 from surrogate.evaluation.weights import Array
 from surrogate.kinds.tables.align import Column
 
-WORDS = 15  # of a column that are told apart: the most frequent; the others are one
-RARE = 20  # rows of both sides, from which on a word can be one of them
-BINS = 5  # of a column of numbers
-WORK = 2e9  # rows times features², at most
-ROWS = 20_000
-MIN_VARIANCE = 1e-9  # of a standardised column; one with less counts as constant
-NAMES = ("correlation", "correlation_ratio", "cramers_v", "contingency")
+MAX_INDICATED_WORDS = 15  # most frequent words of a column with an indicator; the rest share one
+MIN_INDICATED_ROWS = 20  # rows of both tables that a word with its own indicator has
+QUANTILE_BINS = 5  # indicators of a column of numbers
+MAX_MOMENT_COST = 2e9  # rows times features², at most
+MAX_ASSOCIATED_ROWS = 20_000
+MIN_COLUMN_VARIANCE = 1e-9  # of a standardised column; one with less counts as constant
+ASSOCIATION_NAMES = ("correlation", "correlation_ratio", "cramers_v", "contingency")
 
 
 @dataclass(frozen=True)
 class Association(Measure):
-    """Mean absolute differences over the pairs of columns of each kind, in the order of NAMES; NaN
-    where there are no such pairs. `starts`: the first indicator of each column, (d,), columns of
-    numbers first, of which there are `numbers`.
+    """Mean absolute differences over pairs of columns, in the order of ASSOCIATION_NAMES; NaN where
+    there are no such pairs.
+
+    `numbers`: how many columns are numbers; they come first. `starts`: the first indicator of each
+    column, (d,).
     """
 
     numbers: int
@@ -66,7 +69,7 @@ class Association(Measure):
         mean = moments[0, 1:first]
         covariance = moments[1:first, 1:first] - np.outer(mean, mean)
         variance = np.diag(covariance)
-        varies = variance > MIN_VARIANCE
+        varies = variance > MIN_COLUMN_VARIANCE
         inverse = np.where(varies, 1 / np.where(varies, variance, 1.0), 0.0)
         joint = moments[first:, first:]
         share = np.diag(joint)
@@ -87,15 +90,15 @@ def _mean(values: Array) -> float:
     return float(values.mean()) if values.size else np.nan
 
 
-def arranged(columns: Sequence[Column]) -> list[Column]:
-    """Numbers first, as `Association` has them."""
+def numbers_first(columns: Sequence[Column]) -> list[Column]:
+    """The columns in the order that `Association` expects."""
     return sorted(columns, key=lambda each: each.kind == "word")
 
 
 def features(columns: Sequence[Column]) -> tuple[Association, tuple[Array, ...]]:
-    """The measure for columns that are arranged, and the features (n, F) of each side."""
+    """The measure of columns in the order of `numbers_first`, and the features (n, F) per table."""
     numbers = [each for each in columns if each.kind != "word"]
-    scaled = [scaled_by(each) for each in numbers]
+    scaled = [standardised(each) for each in numbers]
     groups = [_indicators(each) for each in columns]
     widths = [group[0].shape[1] for group in groups]
     starts = tuple(np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(int).tolist())
@@ -107,35 +110,42 @@ def features(columns: Sequence[Column]) -> tuple[Association, tuple[Array, ...]]
     return Association(len(numbers), starts), tuple(sides)
 
 
-def affordable(columns: Sequence[Column]) -> int:
-    """How many rows of each side the moments are made of."""
-    wide = sum(1 + (WORDS + 2 if each.kind == "word" else BINS + 2) for each in columns)
-    return int(min(ROWS, max(1_000, WORK / wide**2)))
+def affordable_rows(columns: Sequence[Column]) -> int:
+    """Rows of each table that the moments are computed from."""
+    wide = sum(
+        1 + (MAX_INDICATED_WORDS + 2 if each.kind == "word" else QUANTILE_BINS + 2)
+        for each in columns
+    )
+    return int(min(MAX_ASSOCIATED_ROWS, max(1_000, MAX_MOMENT_COST / wide**2)))
 
 
-def scaled_by(column: Column) -> tuple[Array, ...]:
-    """With the mean 0 and deviation 1 of all sides together; what is missing is 0: (n,) each."""
-    tame = column.tame()
-    both = np.concatenate(tame.sides)
+def standardised(column: Column) -> tuple[Array, ...]:
+    """Values (n,) per table, standardised over all tables; missing ones are 0."""
+    rescaled = column.rescaled()
+    both = np.concatenate(rescaled.sides)
     known = both[~np.isnan(both)]
     mean, deviation = (float(known.mean()), float(known.std())) if known.size else (0.0, 0.0)
     if deviation <= 1e-12 * float(np.abs(known).max(initial=0.0)):
-        return tuple(np.zeros(len(side)) for side in tame.sides)
-    return tuple(np.nan_to_num((side - mean) / deviation, nan=0.0) for side in tame.sides)
+        return tuple(np.zeros(len(side)) for side in rescaled.sides)
+    return tuple(np.nan_to_num((side - mean) / deviation, nan=0.0) for side in rescaled.sides)
 
 
 def _indicators(column: Column) -> tuple[Array, ...]:
-    """1 in the place of the value's word or bin, or of what is missing: (n, K) each."""
+    """Indicators (n, K) per table of the word or bin of a value, or of a missing value."""
     if column.kind == "word":
-        # of both sides: those most frequent in one of them are so by chance as well
-        often = column.often()
-        place = np.full(len(column.words), WORDS)
-        chosen = [k for k in np.argsort(-often, kind="stable")[:WORDS] if often[k] >= RARE]
+        # counted over both tables: words that are frequent in one may be so by chance
+        often = column.word_counts()
+        place = np.full(len(column.words), MAX_INDICATED_WORDS)
+        chosen = [
+            k
+            for k in np.argsort(-often, kind="stable")[:MAX_INDICATED_WORDS]
+            if often[k] >= MIN_INDICATED_ROWS
+        ]
         place[chosen] = np.arange(len(chosen))
         codes = [np.where(np.isnan(s), -1, place[_filled(s)]) for s in column.sides]
     else:
         known = column.right[~np.isnan(column.right)]
-        levels = np.linspace(0, 1, BINS + 1)[1:-1]
+        levels = np.linspace(0, 1, QUANTILE_BINS + 1)[1:-1]
         cuts = np.unique(np.quantile(known, levels)) if known.size else known
         codes = [np.where(np.isnan(s), -1, np.searchsorted(cuts, s, "left")) for s in column.sides]
     present = np.unique(np.concatenate(codes))

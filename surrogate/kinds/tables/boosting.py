@@ -1,7 +1,7 @@
-"""Gradient-boosted trees that look at rows: to tell samples from data, or to predict a column.
+"""Gradient-boosted trees on rows: a classifier two-sample test, and prediction of a column.
 
-Numbers, words and what is missing are taken as they are. The trees are scikit-learn's (histogram
-gradient boosting, after LightGBM); it is an extra, and its absence is told.
+Numbers, categories and missing values need no preprocessing. The trees are scikit-learn's histogram
+gradient boosting (after LightGBM), an optional dependency.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from surrogate.evaluation.weights import Array, effective_sample_size
 from surrogate.kinds.tables.align import Column
 
 MAX_CLASSIFIED_ROWS = 5_000  # of each table
-FOLDS = 3
-MIN_ROWS = 30  # of each table, for trees to learn from
+TREE_FOLDS = 3
+MIN_TREE_ROWS = 30  # of each table, for trees to learn from
 MAX_TREE_WORDS = 250  # of a column; trees have at most 255 bins
-ROUNDS = 100
+MAX_TREES = 100
 INSTALL = "pip install 'surrogate-toolkit[tables]'"
 
 
@@ -36,7 +36,7 @@ def require(what: str) -> None:
 
 @dataclass(frozen=True)
 class Features:
-    """Columns as trees take them: values (n, d) of each side, and which of them are words (d,)."""
+    """Features of trees: values (n, d) per table, and which columns are categorical (d,)."""
 
     sides: tuple[Array, ...]
     words: tuple[bool, ...]
@@ -49,10 +49,10 @@ class Features:
 
 
 def _ordinal(column: Column) -> tuple[Array, ...]:
-    """Words by how frequent they are, the rarest as one."""
+    """Values (n,) per table; words as their rank by frequency, the rarest sharing the last."""
     if column.kind != "word":
-        return column.tame().sides
-    order = np.argsort(np.argsort(-column.often(), kind="stable"))
+        return column.rescaled().sides
+    order = np.argsort(np.argsort(-column.word_counts(), kind="stable"))
     place = np.minimum(order, MAX_TREE_WORDS).astype(np.float64)
     return tuple(
         np.where(np.isnan(side), np.nan, place[np.nan_to_num(side, nan=0.0).astype(np.int64)])
@@ -61,24 +61,24 @@ def _ordinal(column: Column) -> tuple[Array, ...]:
 
 
 class Trees:
-    """A classifier (`kind` classes) or regressor; it stops when it learns no more."""
+    """A classifier (`kind` "classes") or a regressor, with early stopping."""
 
     def __init__(self, kind: str, words: Sequence[bool], seed: int) -> None:
         self.kind, self.words, self.seed = kind, np.asarray(words, bool), seed
 
     def fit(self, x: Array, target: np.ndarray, weight: Array) -> Trees:
-        """Learn to tell the target (n,) from rows x (n, d) with weights (n,)."""
+        """Fit the target (n,) to rows x (n, d) with weights (n,)."""
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
         classes = self.kind == "classes"
         made = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-        enough = len(target) >= 300  # a part of them can tell when to stop
+        enough = len(target) >= 300  # for a validation set that decides when to stop
         if classes:
             enough &= int(np.unique(target, return_counts=True)[1].min()) >= 20
-        self.known = ~np.isnan(x).all(0)  # of the others there is nothing to learn
+        self.known = ~np.isnan(x).all(0)  # columns with values
         words = self.words[self.known]
         model = made(
-            max_iter=ROUNDS if enough else 30,
+            max_iter=MAX_TREES if enough else 30,
             early_stopping=enough,
             validation_fraction=0.1 if enough else None,
             n_iter_no_change=8,
@@ -86,21 +86,23 @@ class Trees:
             categorical_features=words if words.any() else None,
             random_state=self.seed % 2**32,
         )
-        # trees take long to find bins of weighted rows
+        # binning weighted rows is slow
         given = None if np.ptp(weight) == 0 else weight / weight.mean()
-        self.model = model.fit(self.seen(x), target, sample_weight=given)
+        self.model = model.fit(self.usable_columns(x), target, sample_weight=given)
         return self
 
-    def seen(self, x: Array) -> Array:
-        """The columns that were learned from; a constant where there are none."""
+    def usable_columns(self, x: Array) -> Array:
+        """The columns of x that have values; a constant if there are none."""
         return x[:, self.known] if self.known.any() else np.zeros((len(x), 1))
 
 
 def two_sample_test(
     features: Features, weights: Array, others: Array, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Cross-validated accuracy of telling the rows of two sides apart, and its standard error; as
-    many of each are looked at, and 0.5 is chance. `weights` (n,) and `others` (m,).
+    """Cross-validated accuracy of classifying rows by their table, and its standard error.
+
+    The classes are balanced, so 0.5 is chance. `weights` (n,) of the first table, `others` (m,) of
+    the second.
     """
     random = np.random.default_rng([seed, 5])
     count = min(MAX_CLASSIFIED_ROWS, len(weights), len(others))
@@ -108,12 +110,12 @@ def two_sample_test(
     x = np.concatenate([side[r] for side, r in zip(features.sides, rows, strict=True)])
     label = np.repeat([1, 0], count)
     weight = np.concatenate([_mean_one(w[r]) for w, r in zip((weights, others), rows, strict=True)])
-    fold = np.tile(np.arange(count) % FOLDS, 2)
+    fold = np.tile(np.arange(count) % TREE_FOLDS, 2)
     right = np.zeros(len(label))
-    for k in range(FOLDS):
+    for k in range(TREE_FOLDS):
         train, test = fold != k, fold == k
         trees = Trees("classes", features.words, seed).fit(x[train], label[train], weight[train])
-        margin = trees.model.decision_function(trees.seen(x[test]))
+        margin = trees.model.decision_function(trees.usable_columns(x[test]))
         right[test] = np.where(np.abs(margin) < 1e-9, 0.5, (margin > 0) == label[test])
     return accuracy(right, weight, label)
 
@@ -123,12 +125,12 @@ def _mean_one(weights: Array) -> Array:
 
 
 def accuracy(right: Array, weight: Array, label: np.ndarray) -> tuple[float, float]:
-    """The mean share of both sides that was told right, and its standard error."""
+    """The balanced accuracy of two classes, and its standard error."""
     shares, noise = [], []
     for side in (label == 1, label == 0):
         share = float(np.average(right[side], weights=weight[side]))
         size = effective_sample_size(weight[side])
         shares.append(share)
-        # a share of 0 or 1 out of n is not known better than to about 1/n
+        # the error of a share of 0 or 1 out of n is about 1/n
         noise.append(max(share * (1 - share), 1 / size) / size)
     return sum(shares) / 2, math.sqrt(sum(noise)) / 2

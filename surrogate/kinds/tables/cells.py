@@ -1,7 +1,7 @@
-"""One column of a table as it is stored: numbers, truth values, dates or words.
+"""Cells of one column as they are stored: numbers, booleans, dates or words.
 
-Words are kept as codes into the different ones, so that what a column means is found from these
-alone, however many rows there are.
+Words are dictionary-encoded, so that the type of a column is inferred from its distinct words only,
+however many rows there are.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from surrogate.kinds.label_names import ABSENT
 SCALARS = (str, bytes, int, float, np.generic, Decimal)
 
 
-class Unlearnable(ModelError):
-    """A column of a type that rows cannot have; `why` in a few words."""
+class UnsupportedColumn(ModelError):
+    """A column of a type that cannot be learned; `why` in a few words."""
 
     def __init__(self, name: str, why: str, remedy: Remedy) -> None:
         super().__init__(f"{name} {why}", remedy=remedy)
         self.why = why
 
 
-class Beyond(Unlearnable):
-    """Dates that most of them cannot be told in nanoseconds."""
+class DatesOutOfRange(UnsupportedColumn):
+    """A column most of whose dates are outside the range of datetime64[ns]."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Truths:
+class Booleans:
     codes: np.ndarray  # (N,) 0, 1, and -1 where missing
 
 
@@ -55,7 +55,7 @@ class Dates:
 @dataclass(frozen=True)
 class Words:
     codes: np.ndarray  # (N,) into words; -1 where missing
-    words: Sequence[str]  # K different ones
+    words: Sequence[str]  # K distinct ones
 
     def row(self, code: int) -> int:
         """The first row with this word."""
@@ -67,11 +67,11 @@ class Words:
         return row, self.words[int(self.codes[row])]
 
     def counts(self) -> np.ndarray:
-        """How often each word comes, (K,)."""
+        """Rows with each word, (K,)."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.words))
 
     def share(self, chosen: np.ndarray) -> float:
-        """The share of rows, of those that have one, whose word is among the chosen (K,)."""
+        """The share of non-missing rows whose word is among the chosen (K,)."""
         counts = self.counts()
         return float(counts[chosen].sum() / max(1, counts.sum()))
 
@@ -79,19 +79,19 @@ class Words:
         return np.array([pattern.fullmatch(word) is not None for word in self.words], bool)
 
     def spread(self, values: np.ndarray, absent: Any) -> np.ndarray:
-        """Values (K,) of the words as values (N,) of the rows."""
+        """Values (K,) by word as values (N,) by row; `absent` where the word is missing."""
         found: np.ndarray = np.append(values, np.array([absent], values.dtype))[self.codes]
         return found
 
 
-Raw = Numbers | Truths | Dates | Words
+Raw = Numbers | Booleans | Dates | Words
 
 
 Part = str | Action  # of a remedy
 
 
 def with_type(name: str, kind: str) -> Action:
-    """The setting that makes a column be of one type."""
+    """The setting that gives a column a type."""
     pair = shlex.quote(f"{name}={kind}")
     return Action(f'types={{"{name}": "{kind}"}}', f"--type {pair}")
 
@@ -102,76 +102,78 @@ def as_category(name: str) -> tuple[Part, ...]:
 
 
 def leave_out(name: str) -> tuple[Part, ...]:
-    """A remedy: do not learn a column."""
+    """A remedy: ignore a column."""
     return ("leave the column out (", with_type(name, "ignore"), ")")
 
 
-def raw_of(column: pd.Series[Any]) -> Raw:
-    """The values of a column, whatever its type."""
+def raw_values(column: pd.Series[Any]) -> Raw:
+    """The cells of a column of any pandas type."""
     name, kind, types = str(column.name), column.dtype, pd.api.types
     if isinstance(kind, pd.CategoricalDtype):
-        return words_of(column.cat.codes.to_numpy(), list(kind.categories))
+        return to_words(column.cat.codes.to_numpy(), list(kind.categories))
     if types.is_bool_dtype(kind):
-        return Truths(column.astype("boolean").astype("Int8").fillna(-1).to_numpy(np.int8))
+        return Booleans(column.astype("boolean").astype("Int8").fillna(-1).to_numpy(np.int8))
     if types.is_complex_dtype(kind) or types.is_timedelta64_dtype(kind):
         what = "durations" if types.is_timedelta64_dtype(kind) else "complex numbers"
-        raise Unlearnable(name, f"holds {what}", ("make them plain numbers, or ", *leave_out(name)))
+        raise UnsupportedColumn(
+            name, f"holds {what}", ("make them plain numbers, or ", *leave_out(name))
+        )
     if types.is_numeric_dtype(kind):
-        return numbers_of(column)
+        return to_numbers(column)
     if types.is_datetime64_any_dtype(kind):
         return _dates(column)
     if kind == np.dtype(object):
         return _objects(column)
     if types.is_string_dtype(kind):
-        return words_of(*pd.factorize(column))
-    raise Unlearnable(
+        return to_words(*pd.factorize(column))
+    raise UnsupportedColumn(
         name,
         f"holds values of the type {kind}",
         (
-            "a column is numbers, words, truth values or dates: convert it, or ",
+            "a column is numbers, words, booleans or dates: convert it, or ",
             *leave_out(name),
         ),
     )
 
 
 def _objects(column: pd.Series[Any]) -> Raw:
-    """A column of Python's own values: one type for all, or words and numbers mixed."""
+    """The cells of an object column: all of one type, or words and numbers mixed."""
     try:
         known = column[column.notna()]
         found = set(map(type, known))
-    except (TypeError, ValueError):  # values that are tables themselves
+    except (TypeError, ValueError):  # cells that are tables themselves
         found = {object}
 
     def only(*types: type) -> bool:
         return bool(found) and all(issubclass(each, types) for each in found)
 
     if only(bool, np.bool_):
-        return Truths(column.map({True: 1, False: 0}).fillna(-1).to_numpy(np.int8))
+        return Booleans(column.map({True: 1, False: 0}).fillna(-1).to_numpy(np.int8))
     if only(int, float, np.number, Decimal) and not only(np.complexfloating):
         try:
             whole = only(int, np.integer)
-            return numbers_of(column.astype("Int64") if whole else column.astype(float))
+            return to_numbers(column.astype("Int64") if whole else column.astype(float))
         except (OverflowError, TypeError):  # whole numbers beyond 2^63
-            return numbers_of(column.astype(float))
+            return to_numbers(column.astype(float))
     if only(date, np.datetime64):
         return _dates(column)
     odd = [each for each in found if not issubclass(each, SCALARS)]
     if odd:
         row = int(column.map(lambda value: isinstance(value, odd[0])).to_numpy().argmax())
-        raise Unlearnable(
+        raise UnsupportedColumn(
             str(column.name),
             f"holds a {odd[0].__name__} in row {row}",
             (
-                "a cell is one number, word, truth value or date: give its parts columns of their "
+                "a cell is one number, word, boolean or date: give its parts columns of their "
                 "own, or ",
                 *leave_out(str(column.name)),
             ),
         )
-    return words_of(*pd.factorize(column))
+    return to_words(*pd.factorize(column))
 
 
-def numbers_of(column: pd.Series[Any]) -> Numbers:
-    """Finite numbers, whole ones exactly."""
+def to_numbers(column: pd.Series[Any]) -> Numbers:
+    """Finite numbers; integers exactly."""
     whole = pd.api.types.is_integer_dtype(column) and not column.isna().any()
     if whole and int(column.max()) < 2**63:
         return Numbers(column.to_numpy(np.int64))
@@ -190,11 +192,11 @@ def _dates(column: pd.Series[Any]) -> Dates:
     made = pd.to_datetime(column, errors="coerce", utc=True)
     zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
     note = "times in UTC" if zoned else ""
-    return bounded(str(column.name), made, column.notna().to_numpy(), note)
+    return representable_dates(str(column.name), made, column.notna().to_numpy(), note)
 
 
-def bounded(name: str, read: Any, known: np.ndarray, note: str) -> Dates:
-    """Dates (N,) in nanoseconds; of the `known` (N,), a few that lie too far away are missing."""
+def representable_dates(name: str, read: Any, known: np.ndarray, note: str) -> Dates:
+    """Dates (N,) as datetime64[ns]; the few `known` (N,) ones out of its range become missing."""
     made = pd.Series(read).dt.tz_localize(None)
     inside = (made >= pd.Timestamp("1678-01-01")) & (made < pd.Timestamp("2262-01-01"))
     beyond = known & ~inside.to_numpy()
@@ -203,15 +205,15 @@ def bounded(name: str, read: Any, known: np.ndarray, note: str) -> Dates:
         first = str(made.iloc[row])[:10]
         if beyond.sum() > known.sum() / 2:
             remedy = ("dates lie between 1678 and 2261: ", *as_category(name))
-            raise Beyond(name, f"is {first} in row {row}", remedy)
+            raise DatesOutOfRange(name, f"is {first} in row {row}", remedy)
         made = made.mask(beyond)
         said = f"{first} and the like are taken as missing, {int(beyond.sum()):,} times"
         note = f"{note}; {said}" if note else said
     return Dates(made.to_numpy("datetime64[ns]"), note)
 
 
-def words_of(codes: np.ndarray, kinds: Any) -> Words:
-    """Words without blanks around them; empty ones are missing, and so is what stands for that."""
+def to_words(codes: np.ndarray, kinds: Any) -> Words:
+    """Words stripped of blanks; empty words and ABSENT are missing."""
     plain = [k.decode("utf-8", "replace") if isinstance(k, bytes) else str(k) for k in kinds]
     plain = ["" if word.strip() == ABSENT else word for word in plain]
     found, words = pd.factorize(np.array(["", *(word.strip() for word in plain)], dtype=object))

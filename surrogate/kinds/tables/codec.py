@@ -1,7 +1,7 @@
 """Tables <-> normalised tensors (B, D): the channels of the columns, one after the other.
 
-A table is a dataset over (sample,) whose variables say what they hold, as `understanding` makes it
-of a DataFrame: attrs["kind"] is number, integer, date, category or boolean.
+A table is a dataset over (sample,) whose variables carry their column type, as `schema.infer_types`
+makes it from a DataFrame: attrs["kind"] is number, integer, date, category or boolean.
 """
 
 from __future__ import annotations
@@ -24,13 +24,19 @@ from surrogate.errors import ModelError
 from surrogate.kinds.codec import NONE, Codec, Samples, plain
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.tables import columns
-from surrogate.kinds.tables.columns import NUMBERS, WORDS, Column, Numbers, Words
-from surrogate.kinds.tables.dependents import Following, following, restored
+from surrogate.kinds.tables.columns import (
+    CATEGORICAL_TYPES,
+    NUMERIC_TYPES,
+    CategoricalColumn,
+    Column,
+    NumericColumn,
+)
+from surrogate.kinds.tables.dependents import DerivedColumn, find_dependents, restored
 
 
 @dataclass(frozen=True, eq=False)
 class TableCodec(Codec):
-    """How the rows of one table become tensors and back. Made by `fit`."""
+    """The codec of one table's rows. Made by `fit`."""
 
     columns: tuple[Column, ...]
 
@@ -39,20 +45,22 @@ class TableCodec(Codec):
 
     @classmethod
     def fit(cls, data: xr.Dataset, rows: np.ndarray | None = None) -> TableCodec:
-        """Codec of a dataset over (sample,). Numbers are learned as the quantiles of `rows`; words
-        are those of the whole table, for one that is not known cannot be encoded.
+        """Codec of a dataset over (sample,).
+
+        Numbers are encoded by the quantiles of `rows`; categories are those of the whole table,
+        since an unknown one could not be encoded.
         """
-        found: list[Numbers | Words] = []
+        found: list[NumericColumn | CategoricalColumn] = []
         for name, kind in kinds(data).items():
             values = np.asarray(data[name].values)
-            some = values if rows is None or kind in WORDS else _learned(values, rows)
-            found.append(columns.fitted(name, kind, some, plain(data[name].attrs)))
-        made = cls(following(data, found))
+            some = values if rows is None or kind in CATEGORICAL_TYPES else _learned(values, rows)
+            found.append(columns.fit_column(name, kind, some, plain(data[name].attrs)))
+        made = cls(find_dependents(data, found))
         if not made.shape[0]:
             raise ModelError("all rows are the same: there is nothing to learn from them")
         return made
 
-    # --- what it is -------------------------------------------------------------------------------
+    # --- description ------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int]:
@@ -68,7 +76,11 @@ class TableCodec(Codec):
 
     @property
     def learned(self) -> str:
-        led = [f"{c.name} from {c.leader.name}" for c in self.columns if isinstance(c, Following)]
+        led = [
+            f"{c.name} from {c.determinant.name}"
+            for c in self.columns
+            if isinstance(c, DerivedColumn)
+        ]
         return ", ".join(self.names) + (f" ({', '.join(led)})" if led else "")
 
     @cached_property
@@ -82,19 +94,19 @@ class TableCodec(Codec):
         return self._layout
 
     def warps(self) -> Mapping[str, LatentMap]:
-        return {c.name: c.quantiles for c in self.columns if isinstance(c, Numbers)}
+        return {c.name: c.quantiles for c in self.columns if isinstance(c, NumericColumn)}
 
     def followers(self) -> Mapping[str, DependentColumn]:
-        return {c.name: c.follower() for c in self.columns if isinstance(c, Following)}
+        return {c.name: c.follower() for c in self.columns if isinstance(c, DerivedColumn)}
 
     def _parts(self) -> Iterator[tuple[Column, slice]]:
-        """Each column with the channels that it is read from."""
+        """Each column with the channels that it is decoded from."""
         for column in self.columns:
-            source = column.leader if isinstance(column, Following) else column
+            source = column.determinant if isinstance(column, DerivedColumn) else column
             yield column, self._channels[source.name]
 
     def _own(self) -> Iterator[tuple[Column, slice]]:
-        """Each column that has channels of its own, with them, in their order."""
+        """Each column with channels of its own, and these, in order."""
         return ((column, at) for column, at in self._parts() if column.size)
 
     @cached_property
@@ -103,7 +115,7 @@ class TableCodec(Codec):
         starts = [0, *ends[:-1]]
         return {c.name: slice(a, b) for c, a, b in zip(self.columns, starts, ends, strict=True)}
 
-    # --- there and back ---------------------------------------------------------------------------
+    # --- encoding and decoding --------------------------------------------------------------------
 
     def encode(
         self,
@@ -122,12 +134,12 @@ class TableCodec(Codec):
         return torch.from_numpy(np.concatenate(parts, 1)).to(dtype)
 
     def decode(self, x: Tensor) -> dict[str, Tensor]:
-        """Numbers (B,) and the weights of words (B, categories), in data units."""
+        """Numbers (B,) and the weights of categories (B, K), in data units."""
         self._check(x)
         return {column.name: column.decode(x[:, at]) for column, at in self._parts()}
 
     def latent(self, x: Tensor) -> dict[str, Tensor]:
-        """Numbers as standard normals (B,), and the weights of words."""
+        """Numbers as standard normals (B,), and the weights of categories (B, K)."""
         return {column.name: column.latent(x[:, at]) for column, at in self._parts()}
 
     def _check(self, x: Tensor) -> None:
@@ -139,7 +151,7 @@ class TableCodec(Codec):
         self._check(x)
         exact = x.detach().to("cpu", torch.float64).numpy()
         if not np.isfinite(exact).all():
-            raise ModelError("a row has diverged: it is not made of numbers")
+            raise ModelError("a row has diverged: it is not finite")
         return {column.name: column.finish(exact[:, at]) for column, at in self._parts()}
 
     def signals_of(self, x: Tensor) -> dict[str, Tensor]:
@@ -149,7 +161,7 @@ class TableCodec(Codec):
     def to_dataset(self, x: Tensor, attrs: Mapping[str, Any] = NONE) -> xr.Dataset:
         made = self.finish(x)
         about = {column.name: dict(column.attrs) for column in self.columns}
-        held = {  # else None becomes NaN
+        held = {  # fastpath: else xarray turns None into NaN
             name: xr.Variable("sample", values, about[name], fastpath=True)
             for name, values in made.items()
         }
@@ -158,7 +170,7 @@ class TableCodec(Codec):
     def within(self, x: Tensor) -> Tensor:
         return torch.cat([column.within(x[:, at]) for column, at in self._own()], 1)
 
-    # --- comparing and keeping --------------------------------------------------------------------
+    # --- compatibility and storage ----------------------------------------------------------------
 
     def matches(self, data: xr.Dataset) -> None:
         found = kinds(data)
@@ -166,7 +178,7 @@ class TableCodec(Codec):
         if missing:
             raise self._lacks(missing)
         for column in self.columns:
-            if (found[column.name] in NUMBERS) != (column.kind in NUMBERS):
+            if (found[column.name] in NUMERIC_TYPES) != (column.kind in NUMERIC_TYPES):
                 raise ModelError(
                     f"{column.name} is a {found[column.name]} in the table, and a {column.kind} in "
                     "the model",
@@ -182,7 +194,7 @@ class TableCodec(Codec):
         )
 
     def read(self, data: Any) -> xr.Dataset:
-        """A table with the columns of this codec as a dataset."""
+        """A DataFrame with the columns of this codec as a dataset."""
         if not isinstance(data, pd.DataFrame):
             return super().read(data)
         frame = data
@@ -222,14 +234,14 @@ class TableCodec(Codec):
 
 
 def _learned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The values of some rows; all, if only by the others it is known that some are missing."""
+    """The values of `rows`; those of all rows where `rows` lack either missing or present ones."""
     gaps = pd.isna(values)
     own = gaps[rows]
     return values if gaps.any() and (own.all() or not own.any()) else values[rows]
 
 
 def _read(values: pd.Series[Any], kind: str) -> np.ndarray:
-    if kind in WORDS:
+    if kind in CATEGORICAL_TYPES:
         return np.asarray(values.astype(object))
     if kind == "date":
         return np.asarray(pd.to_datetime(values), "datetime64[ns]")
@@ -237,13 +249,13 @@ def _read(values: pd.Series[Any], kind: str) -> np.ndarray:
 
 
 def kinds(data: xr.Dataset) -> dict[str, str]:
-    """What each variable over (sample,) holds; its own word for it comes first."""
+    """The column type of each variable over (sample,): attrs["kind"], else by its dtype."""
     if not isinstance(data, xr.Dataset):
         raise ModelError(f"a table is an xarray.Dataset here, not {type(data).__name__}")
     found = {}
     for key, array in data.data_vars.items():
         own = array.attrs.get("kind")
-        known = own in (*NUMBERS, *WORDS)  # a column may have the name of a label
+        known = own in (*NUMERIC_TYPES, *CATEGORICAL_TYPES)  # a column may have the name of a label
         if array.dims == ("sample",) and (known or str(key) not in LABELS):
             found[str(key)] = str(own) if known else _kind(array)
     if not found:

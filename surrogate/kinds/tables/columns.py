@@ -1,12 +1,12 @@
-"""Columns of a table, each a few channels of the tensor.
+"""Columns of a table, each encoded as a few channels of the tensor.
 
-A column of numbers is one channel, a standard normal by `quantiles`; where values may be missing,
-a second channel says whether one is there, by the same means, and that of a missing value is
-noise. A column of words has a channel for each category, the centred one-hot weights over a common
-scale: a denoised estimate of them is the vector of class probabilities. Many words share fewer
-channels: each has a code, a random direction, and its weight is how far the channels point that
-way. A column that never varies has no channel, and neither has one that follows from the words of
-another.
+A numeric column is one channel, mapped to a standard normal by its quantiles. Where values may be
+missing, a second channel encodes presence (0 or 1) in the same way, and the first is noise for a
+missing value. A categorical column is a centred, scaled one-hot vector, so that its denoised
+estimate is the vector of class probabilities. More than MAX_ONE_HOT categories share that many
+channels: each category has a random unit vector as its code, and its weight is the projection of
+the channels on it. A constant column has no channel, nor has one that is a function of another
+(`surrogate.kinds.tables.dependents`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,24 @@ from torch import Tensor
 
 from constraints import Signal
 from surrogate.errors import ModelError
-from surrogate.kinds.label_names import ABSENT
 from surrogate.kinds.signals import days_of
+from surrogate.kinds.tables.column_types import MAX_CATEGORIES
+from surrogate.kinds.tables.column_values import (
+    as_dates,
+    as_numbers,
+    to_booleans,
+    to_text,
+    with_missing,
+)
 from surrogate.kinds.tables.quantiles import Quantiles
 
-NUMBERS = ("number", "integer", "date")
-WORDS = ("category", "boolean")
-MOST_WORDS = 2_000  # categories of one column
-HOT = 64  # categories that have a channel each; codes of more have so many
+NUMERIC_TYPES = ("number", "integer", "date")
+CATEGORICAL_TYPES = ("category", "boolean")
+MAX_ONE_HOT = 64  # categories with a channel each; more share this many channels
 
 
 class Column(ABC):
-    """One column: `attrs` are those of its variable."""
+    """One column of a table; `attrs` are those of its variable."""
 
     name: str
     kind: str
@@ -45,15 +51,15 @@ class Column(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Its channels."""
+        """The number of its channels."""
 
     @abstractmethod
     def signal(self) -> Signal:
-        """What formulas see of it."""
+        """The column as a formula sees it."""
 
     @abstractmethod
     def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Values (n,) as channels (n, size); `uniform` (n, size) on [0, 1) tells ties apart."""
+        """Values (n,) as channels (n, size); `uniform` (n, size) on [0, 1) breaks ties."""
 
     @abstractmethod
     def decode(self, x: Tensor) -> Tensor:
@@ -61,19 +67,19 @@ class Column(ABC):
 
     @abstractmethod
     def latent(self, x: Tensor) -> Tensor:
-        """The same in coordinates that are affine in x."""
+        """The decoded value in coordinates that are affine in x, (B,) or (B, categories)."""
 
     @abstractmethod
     def finish(self, x: np.ndarray) -> np.ndarray:
-        """Channels (n, size) as values (n,) like those of the data."""
+        """Channels (n, size) as values (n,) of the type of the data."""
 
     @abstractmethod
     def signals_of(self, x: np.ndarray) -> np.ndarray:
-        """The same as formulas see them: numbers, or the number of the category."""
+        """Channels (n, size) as formulas see them (n,): numbers, or indices of categories."""
 
     @abstractmethod
     def within(self, x: Tensor) -> Tensor:
-        """Channels (B, size) in the range of the data."""
+        """Channels (B, size) clamped to the range of the data."""
 
     @abstractmethod
     def to_config(self) -> dict[str, Any]: ...
@@ -86,8 +92,11 @@ class Column(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers(Column):
-    """`known`: the shares of missing (0) and present (1) values; None if none is missing."""
+class NumericColumn(Column):
+    """A column of numbers or dates.
+
+    `known`: quantiles of presence (0 missing, 1 present); None if no value is missing.
+    """
 
     name: str
     kind: str
@@ -96,7 +105,9 @@ class Numbers(Column):
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]) -> Numbers:
+    def fit(
+        cls, name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]
+    ) -> NumericColumn:
         numbers = as_numbers(name, kind, values)
         there = np.isfinite(numbers)
         if not there.any():
@@ -181,36 +192,12 @@ class Numbers(Column):
         return self._about() | {"quantiles": self.quantiles.to_config(), "known": known}
 
 
-def as_numbers(name: str, kind: str, values: np.ndarray) -> np.ndarray:
-    """Values (n,) as float64, NaN where they are missing; dates as days since 1970."""
-    if kind == "date":
-        try:
-            return days_of(values.astype("datetime64[ns]"))
-        except (TypeError, ValueError):
-            raise ModelError(f"{name} holds {values.dtype} where dates were") from None
-    try:
-        found = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name} holds {values.dtype} where numbers were") from None
-    if np.isinf(found).any():
-        raise ModelError(f"{name} is infinite in row {int(np.isinf(found).argmax())}")
-    return found
-
-
-def as_dates(days: np.ndarray) -> np.ndarray:
-    """Days since 1970 (n,), NaN where missing, as datetime64."""
-    there = np.isfinite(days)
-    exact = np.round(np.where(there, days, 0.0) * 86_400).astype(np.int64)
-    found = exact.astype("datetime64[s]").astype("datetime64[ns]")
-    return np.where(there, found, np.datetime64("NaT", "ns"))
-
-
 # --- words ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Words(Column):
-    """`shares` (K,) of the categories, which are in alphabetical order."""
+class CategoricalColumn(Column):
+    """A column of K categories in alphabetical order; `shares` (K,) are their frequencies."""
 
     name: str
     kind: str
@@ -219,34 +206,38 @@ class Words(Column):
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]) -> Words:
-        words = as_words(values)
+    def fit(
+        cls, name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]
+    ) -> CategoricalColumn:
+        words = to_text(values)
         categories, counts = np.unique(words, return_counts=True)
-        if len(categories) > MOST_WORDS:
+        if len(categories) > MAX_CATEGORIES:
             raise ModelError(
                 f"{name} has {len(categories):,} different words, such as "
                 f"{', '.join(categories[:3])}",
                 value=len(categories),
-                remedy=f"at most {MOST_WORDS:,} can be learned: leave it out or group them",
+                remedy=f"at most {MAX_CATEGORIES:,} can be learned: leave it out or group them",
             )
         shares = tuple((counts / len(words)).tolist())
         return cls(name, kind, tuple(categories.tolist()), shares, attrs)
 
     @property
     def size(self) -> int:
-        return min(len(self.categories), HOT) if len(self.categories) > 1 else 0
+        return min(len(self.categories), MAX_ONE_HOT) if len(self.categories) > 1 else 0
 
     @property
-    def hot(self) -> bool:
-        """Whether each category has its own channel."""
+    def one_hot(self) -> bool:
+        """Whether each category has a channel of its own."""
         return self.size == len(self.categories)
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """The code of each category (K, size), of length one; the same for as many categories."""
-        if self.hot:
+        """The code of each category (K, size), a unit vector; a function of K alone."""
+        if self.one_hot:
             return np.eye(self.size)
-        made = np.random.default_rng(len(self.categories)).normal(size=(len(self.shares), HOT))
+        made = np.random.default_rng(len(self.categories)).normal(
+            size=(len(self.shares), MAX_ONE_HOT)
+        )
         found: np.ndarray = made / np.linalg.norm(made, axis=1, keepdims=True)
         return found
 
@@ -261,7 +252,7 @@ class Words(Column):
 
     @cached_property
     def scale(self) -> float:
-        """Such that all channels together have a variance of two, as two categories do."""
+        """Chosen such that the variances of all channels add up to 2."""
         return math.sqrt((1 - float(self.centre @ self.centre)) / 2)
 
     @cached_property
@@ -269,7 +260,7 @@ class Words(Column):
         return torch.from_numpy(self.codes.T.copy()), torch.from_numpy(self.centre)
 
     def encode(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        words = as_words(values)
+        words = to_text(values)
         places, found = pd.factorize(words)
         codes = pd.Index(self.categories).get_indexer(pd.Index(found))[places]
         if (codes < 0).any():
@@ -289,7 +280,7 @@ class Words(Column):
             return x.new_ones(len(x), 1)
         codes, centre = (each.to(x) for each in self._tensors)
         mixed = centre + self.scale * x
-        return mixed if self.hot else mixed @ codes
+        return mixed if self.one_hot else mixed @ codes
 
     def decode(self, x: Tensor) -> Tensor:
         return self.latent(x)
@@ -302,14 +293,14 @@ class Words(Column):
         return self.restored(self.signals_of(x))
 
     def restored(self, codes: np.ndarray) -> np.ndarray:
-        """The words (n,) of these numbers."""
+        """The words (n,) of category indices (n,)."""
         words = np.array(self.categories, dtype=object)[codes]
         if self.kind == "boolean":
-            return from_booleans(words)
-        return without(words, words)
+            return to_booleans(words)
+        return with_missing(words, words)
 
     def within(self, x: Tensor) -> Tensor:
-        if not self.size or not self.hot:  # what lies between many codes is not worth its search
+        if not self.size or not self.one_hot:  # no cheap projection onto random codes
             return x
         weights = self.latent(x).clamp(0, 1)
         weights = weights / weights.sum(1, keepdim=True).clamp_min(1e-6)
@@ -320,57 +311,37 @@ class Words(Column):
         return self._about() | made
 
 
-def as_words(values: np.ndarray) -> np.ndarray:
-    """Values (n,) as text, the missing ones as ABSENT."""
-    if values.dtype.kind == "b":
-        return np.where(values, "True", "False").astype(object)
-    codes, found = pd.factorize(np.asarray(values, dtype=object))
-    words = np.array([*(str(each) for each in found), ABSENT], dtype=object)  # code -1 is the last
-    return np.asarray(words[codes])
+# --- columns of any type --------------------------------------------------------------------------
 
 
-def from_booleans(words: np.ndarray) -> np.ndarray:
-    """The words "True", "False" and ABSENT as booleans; as objects where some are missing."""
-    return without(words == "True", words)
-
-
-def without(values: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Values (n,), None where the word is ABSENT."""
-    absent = words == ABSENT
-    if not absent.any():
-        return values
-    found = values.astype(object)
-    found[absent] = None
-    return found
-
-
-# --- any ------------------------------------------------------------------------------------------
-
-
-def fitted(name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]) -> Numbers | Words:
-    """The column of these values."""
-    made = Numbers if kind in NUMBERS else Words
+def fit_column(
+    name: str, kind: str, values: np.ndarray, attrs: Mapping[str, Any]
+) -> NumericColumn | CategoricalColumn:
+    """The column codec fitted to these values."""
+    made = NumericColumn if kind in NUMERIC_TYPES else CategoricalColumn
     return made.fit(name, kind, values, attrs)
 
 
-def from_config(config: Mapping[str, Any]) -> Numbers | Words:
-    """What `to_config` wrote of a column by itself; ModelError says what is wrong."""
+def from_config(config: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
+    """The column that `to_config` described; ModelError says what is wrong."""
     if not isinstance(config, Mapping) or not isinstance(config.get("name"), str):
         raise ModelError("in the codec, a column has no name")
     name, kind, attrs = config["name"], config.get("kind"), config.get("attrs")
     if not isinstance(attrs, Mapping):
         raise ModelError(f"in the codec, {name!r} has no attributes")
-    if kind in NUMBERS:
+    if kind in NUMERIC_TYPES:
         quantiles = Quantiles.from_config(config.get("quantiles") or {}, name)
         known = config.get("known")
         shares = None if known is None else Quantiles.from_config(known, name)
-        return Numbers(name, str(kind), quantiles, shares, dict(attrs))
-    if kind in WORDS:
-        return _words(name, str(kind), config, dict(attrs))
+        return NumericColumn(name, str(kind), quantiles, shares, dict(attrs))
+    if kind in CATEGORICAL_TYPES:
+        return _categorical(name, str(kind), config, dict(attrs))
     raise ModelError(f"in the codec, {name!r} is of the unknown kind {kind!r}")
 
 
-def _words(name: str, kind: str, config: Mapping[str, Any], attrs: Mapping[str, Any]) -> Words:
+def _categorical(
+    name: str, kind: str, config: Mapping[str, Any], attrs: Mapping[str, Any]
+) -> CategoricalColumn:
     categories, shares = config.get("categories"), config.get("shares")
     sound = isinstance(categories, list) and isinstance(shares, list) and len(categories) > 0
     if not sound or len(categories or ()) != len(shares or ()):
@@ -380,5 +351,9 @@ def _words(name: str, kind: str, config: Mapping[str, Any], attrs: Mapping[str, 
     fine = all(isinstance(each, (int, float)) and 0 < each <= 1 for each in shares)
     distinct = len({str(word) for word in categories}) == len(categories)
     if not fine or not distinct or abs(sum(shares) - 1) > 1e-6:
-        raise ModelError(f"in the codec, the categories of {name!r} have no shares that make one")
-    return Words(name, kind, tuple(map(str, categories)), tuple(map(float, shares)), attrs)
+        raise ModelError(
+            f"in the codec, the shares of the categories of {name!r} do not add up to 1"
+        )
+    return CategoricalColumn(
+        name, kind, tuple(map(str, categories)), tuple(map(float, shares)), attrs
+    )

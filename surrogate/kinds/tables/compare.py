@@ -1,8 +1,8 @@
-"""How far a table of samples is from real rows: each column, the association of columns, whether
-trees tell the rows apart, whether rows were memorised, and whether the samples can be learned from.
+"""Comparison of a table of samples with real rows: the marginal of each column, the association of
+pairs of columns, a classifier two-sample test, memorisation, and train-on-synthetic-test-on-real.
 
 For a column, D = ½ Σ|p - q| between histograms; words and missing values have bins of their own.
-All distances stand beside their noise floors (see `surrogate.evaluation.distances`).
+All distances are reported with their noise floors (see `surrogate.evaluation.distances`).
 """
 
 from __future__ import annotations
@@ -35,21 +35,32 @@ from surrogate.evaluation.result import (
 )
 from surrogate.evaluation.weights import Array, effective_sample_size
 from surrogate.kinds.signals import Data
-from surrogate.kinds.tables.align import Column, Rows, shared
-from surrogate.kinds.tables.association import NAMES, affordable, arranged, features
-from surrogate.kinds.tables.boosting import INSTALL, MIN_ROWS, Features, installed, two_sample_test
+from surrogate.kinds.tables.align import Column, Rows, shared_columns
+from surrogate.kinds.tables.association import (
+    ASSOCIATION_NAMES,
+    affordable_rows,
+    features,
+    numbers_first,
+)
+from surrogate.kinds.tables.boosting import (
+    INSTALL,
+    MIN_TREE_ROWS,
+    Features,
+    installed,
+    two_sample_test,
+)
 from surrogate.kinds.tables.privacy import privacy, privacy_card
-from surrogate.kinds.tables.train_on_synthetic import predicted, usefulness
+from surrogate.kinds.tables.train_on_synthetic import target_column, usefulness
 
 ALL_COLUMNS = "all columns"
-RARE_WORD = 5  # rows of both tables: words that have fewer share a bin
-MAX_SIMPLE_FEATURES = 128  # that the simple classifier sees
+MIN_BIN_ROWS = 5  # rows of both tables with a word; rarer words share a bin
+MAX_SIMPLE_FEATURES = 128  # of the logistic regression
 SCOPE = Scope(median_over="columns", pooled="of all columns")
 
 
 @dataclass(frozen=True)
 class Binned(Measure):
-    """D of each column from the bins of its values; `starts`: the first bin of each, of `bins`."""
+    """D of each column from binned values; `starts`: the first bin of each column, of `bins`."""
 
     starts: tuple[int, ...]
     bins: int
@@ -60,7 +71,7 @@ class Binned(Measure):
         return np.bincount(x.ravel().astype(np.int64), each, self.bins).astype(np.float64)
 
     def between(self, p: Array, q: Array) -> Array:
-        """(d,)."""
+        """D of each column, (d,)."""
         sizes = np.diff([*self.starts, self.bins])
         total = (np.repeat(np.add.reduceat(each, self.starts), sizes) for each in (p, q))
         apart = np.abs(p / next(total) - q / next(total))
@@ -68,11 +79,11 @@ class Binned(Measure):
 
 
 def binned(columns: Sequence[Column]) -> tuple[Binned, Array, Array]:
-    """The measure and the codes (n, d) and (m, d); only bins that hold something are counted."""
+    """The measure, and bin codes (n, d) and (m, d); empty bins are left out."""
     starts, parts, bins = [], [], 0
     cut = len(columns[0].left)
     for column in columns:
-        both = np.concatenate(_codes(column.tame()))
+        both = np.concatenate(_codes(column.rescaled()))
         kinds, codes = np.unique(both, return_inverse=True)
         starts.append(bins)
         parts.append(codes + bins)
@@ -82,11 +93,11 @@ def binned(columns: Sequence[Column]) -> tuple[Binned, Array, Array]:
 
 
 def _codes(column: Column) -> tuple[np.ndarray, np.ndarray]:
-    """Bins of the values of both sides, (n,) and (m,); -1 for what is missing."""
+    """Bin codes of both tables, (n,) and (m,); -1 for missing values."""
     if column.kind == "word":
-        # words of a row or two make a distance that no split of the reference foretells
+        # words of one or two rows add to D and not to its noise floor
         place = np.where(
-            column.often() < RARE_WORD, len(column.words), np.arange(len(column.words))
+            column.word_counts() < MIN_BIN_ROWS, len(column.words), np.arange(len(column.words))
         )
         left, right = (
             np.where(np.isnan(each), -1, place[np.nan_to_num(each, nan=0.0).astype(np.int64)])
@@ -96,7 +107,7 @@ def _codes(column: Column) -> tuple[np.ndarray, np.ndarray]:
     known = [each[~np.isnan(each)][:, None] for each in (column.left, column.right)]
     made = [np.full(len(each), -1) for each in (column.left, column.right)]
     one_sided = not all(len(each) for each in known)
-    histogram = None if one_sided else Histogram.of(known[0], known[1], whole=column.whole)
+    histogram = None if one_sided else Histogram.of(known[0], known[1], whole=column.integral)
     for codes, side, values in zip(made, (column.left, column.right), known, strict=True):
         codes[~np.isnan(side)] = 0 if histogram is None else histogram.codes(values)[:, 0]
     return made[0], made[1]
@@ -106,7 +117,7 @@ class Pair:
     """Samples x and real rows y: the `columns` of both, and those that only one has.
 
     few, weights: the columns with at most as many rows as the association of columns can afford,
-    numbers first, and the weights of these rows. target: a column to be predicted. train: the rows
+    numbers first, and the weights of these rows. target: a column to predict. train: the rows
     that the model learned from, if they are not y.
     """
 
@@ -115,20 +126,20 @@ class Pair:
     ) -> None:
         self.x, self.y = Rows(data, "the samples"), Rows(against, "the reference")
         self.seed, self.target, self.train = seed, target, train
-        self.columns, self.unshared = shared(self.x, self.y)
-        if target is not None:  # refuse a wrong one before the long part
-            predicted(self.columns, target)
+        self.columns, self.unshared = shared_columns(self.x, self.y)
+        if target is not None:  # refuse an unknown column before the long part
+            target_column(self.columns, target)
 
     @cached_property
     def _some(self) -> list[np.ndarray]:
         """Rows of each table, drawn at random."""
-        most, random = affordable(self.columns), np.random.default_rng([self.seed, 3])
+        most, random = affordable_rows(self.columns), np.random.default_rng([self.seed, 3])
         sides = self.columns[0].sides
         return [np.sort(random.permutation(len(side))[:most]) for side in sides]
 
     @cached_property
     def few(self) -> list[Column]:
-        return arranged([each.some(self._some) for each in self.columns])
+        return numbers_first([each.take(self._some) for each in self.columns])
 
     @property
     def weights(self) -> list[Array]:
@@ -136,19 +147,19 @@ class Pair:
 
     @cached_property
     def associations(self) -> dict[str, Distance | None]:
-        """How far associations of two columns differ, by the names of association.NAMES."""
+        """How far associations of two columns differ, by the names of ASSOCIATION_NAMES."""
         if len(self.columns) == 1:
-            return dict.fromkeys(NAMES)
+            return dict.fromkeys(ASSOCIATION_NAMES)
         measure, sides = features(self.few)
         found, floors = distances.with_floor(measure, *sides, *self.weights, seed=self.seed)
         return {
             name: None if np.isnan(found[k]) else Distance.of(found[k], floors[:, k])
-            for k, name in enumerate(NAMES)
+            for k, name in enumerate(ASSOCIATION_NAMES)
         }
 
     @cached_property
     def points(self) -> tuple[Array, Array]:
-        """Rows as points: standardised numbers and indicators of words, (n, d) and (m, d)."""
+        """Rows as vectors: standardised numbers and indicators of words, (n, d) and (m, d)."""
         measure, sides = features(self.few)
         words = 1 + measure.numbers + (*measure.starts, sides[0].shape[1])[measure.numbers]
         chosen = [*range(1, 1 + measure.numbers), *range(words, sides[0].shape[1])]
@@ -236,7 +247,7 @@ def energy(pair: Pair) -> Distance:
 def classifier(pair: Pair) -> Finding:
     """Trees, where scikit-learn is installed and there are enough rows."""
     x, y = pair.x, pair.y
-    if installed() and min(len(x.weights), len(y.weights)) >= MIN_ROWS:
+    if installed() and min(len(x.weights), len(y.weights)) >= MIN_TREE_ROWS:
         judge = "gradient boosting"
         found = two_sample_test(Features.of(pair.columns), x.weights, y.weights, seed=pair.seed)
     else:
@@ -256,7 +267,7 @@ def memorisation(pair: Pair) -> Finding:
     """Whether samples repeat the training rows."""
     if pair.train is None:
         return privacy(pair.columns, pair.x.weights, held_out=False, seed=pair.seed)
-    three, _ = shared(pair.x, pair.y, Rows(pair.train, "the training rows"))
+    three, _ = shared_columns(pair.x, pair.y, Rows(pair.train, "the training rows"))
     return privacy(three, pair.x.weights, held_out=True, seed=pair.seed)
 
 

@@ -1,4 +1,4 @@
-"""Tables of rows in files: chosen columns, given types, and what is done about missing values."""
+"""Tables of rows in files: selection of columns, given types, and missing values."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from surrogate.io.formats import Say
 from surrogate.io.grids import restored
 from surrogate.io.reading import TableOptions
 from surrogate.kinds.label_names import LABELS, label_columns
-from surrogate.kinds.tables.schema import to_frame, understand
+from surrogate.kinds.tables.schema import infer_types, to_frame
 
 Data = xr.Dataset | pd.DataFrame
 
 
 def opened(data: Data, path: str, options: TableOptions) -> Data:
-    """Rows of a file with the chosen columns, and labels that were written beside them."""
+    """Rows of a file with the selected columns, and with their labels."""
     if isinstance(data, xr.Dataset):
         try:
             data = restored(data)
-        except (OSError, RuntimeError, ValueError) as problem:  # a damaged file opens all the same
+        except (OSError, RuntimeError, ValueError) as problem:  # a damaged file fails only now
             raise ModelError(f"cannot read {path!r} as rows: {problem}") from None
     if options.columns is None:
         return data
@@ -36,7 +36,7 @@ def opened(data: Data, path: str, options: TableOptions) -> Data:
 
 
 def _beside(data: Data) -> set[str]:
-    """Names of labels and numbers of rows, which are no columns to choose."""
+    """Names of labels and row numbers, which are kept whatever columns are selected."""
     if not isinstance(data, pd.DataFrame):
         return {n for n in LABELS if n in data.data_vars and "kind" not in data[n].attrs}
     found = {*label_columns(data), "log_weight"} & {*data.columns}
@@ -59,7 +59,7 @@ def check_columns(path: str, columns: Sequence[str], have: Sequence[str]) -> Non
 
 
 def learnable(data: Data, path: str, options: TableOptions, say: Say) -> xr.Dataset:
-    """Rows to learn from, by the types that are given or found; `say` receives what they are."""
+    """Rows to learn from, with given or inferred types; `say` receives a summary of these."""
     if isinstance(data, xr.Dataset) and "instance" in data.dims:
         raise ModelError(
             f"{path!r} holds several rows in each sample",
@@ -71,7 +71,7 @@ def learnable(data: Data, path: str, options: TableOptions, say: Say) -> xr.Data
     frame = to_frame(data) if isinstance(data, xr.Dataset) else data
     frame = frame if options.columns is None else frame[list(options.columns)]
     try:
-        understood = understand(frame, options.types or {}, options.missing or "model")
+        understood = infer_types(frame, options.types or {}, options.missing or "model")
     except ModelError as problem:
         raise problem.at(path) from None
     for line in understood.lines():
@@ -80,7 +80,7 @@ def learnable(data: Data, path: str, options: TableOptions, say: Say) -> xr.Data
 
 
 def as_read(data: Data, options: TableOptions) -> pd.DataFrame:
-    """A DataFrame whose columns have the types that are given, so that `sg.fit` learns them so."""
+    """A DataFrame whose columns have the given types, for `sg.fit`."""
     frame = to_frame(data) if isinstance(data, xr.Dataset) else data
     if options.missing in ("refuse", "drop"):
         gaps = frame.isna().to_numpy()
@@ -93,7 +93,7 @@ def as_read(data: Data, options: TableOptions) -> pd.DataFrame:
         frame = frame.dropna().reset_index(drop=True)
     if not options.types:
         return frame
-    typed = to_frame(understand(frame, options.types).data)
+    typed = to_frame(infer_types(frame, options.types).data)
     made = {}
     for name, kind in options.types.items():
         if kind != "ignore":

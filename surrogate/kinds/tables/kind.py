@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
-MAX_DEPTH = 3  # blocks of a network for rows: more are slower, and no better
+MAX_TABLE_DEPTH = 3  # blocks of a network for rows: more are slower, and no better
 
 
 class Tables(Kind):
@@ -55,9 +55,9 @@ class Tables(Kind):
         return "time" not in data.dims and not is_images(data)
 
     def from_python(self, data: Any, **options: Any) -> xr.Dataset:
-        """`types` and `missing`: see `surrogate.kinds.tables.schema.understand`."""
+        """`types` and `missing`: see `surrogate.kinds.tables.schema.infer_types`."""
         if isinstance(data, pd.DataFrame):
-            return schema.understand(data, **options).data
+            return schema.infer_types(data, **options).data
         if options:
             name = next(iter(options))
             raise ModelError(
@@ -96,7 +96,7 @@ class Tables(Kind):
         return networks.residual_mlp.ResidualMLP(size, width, depth)
 
     def tuned(self, preset: Preset) -> Preset:
-        return replace(preset, depth=min(preset.depth, MAX_DEPTH))
+        return replace(preset, depth=min(preset.depth, MAX_TABLE_DEPTH))
 
     # --- formulas and sampling --------------------------------------------------------------------
 
@@ -208,8 +208,8 @@ class Tables(Kind):
         instance)."""
         if not isinstance(data, pd.DataFrame):
             return data
-        table = schema.with_dates(data)
-        together = schema.gathered(table)
+        table = schema.with_parsed_text(data)
+        together = schema.regrouped_instances(table)
         return table if together is None else together
 
     def chosen(self, data: Data, samples: np.ndarray) -> Data:

@@ -19,20 +19,20 @@ from surrogate.errors import ModelError, unknown_name
 from surrogate.evaluation.weights import Array
 from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.kinds.signals import Data
-from surrogate.kinds.tables.align import Column, Rows, shared
+from surrogate.kinds.tables.align import Column, Rows, shared_columns
 from surrogate.reports.style import AGAINST, COLOURS, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_COLUMNS = 24  # panels of a figure in a file
-BINS = 30
-UNITS = 40  # whole numbers that have a bar each
-WORDS = 8  # that have one
-TAIL = 4.0  # times the middle 98 %, beyond which a range is a tail
-ACROSS = 4
-MISSING = "missing"
+MAX_FIGURE_COLUMNS = 24  # panels of a figure in a file
+HISTOGRAM_BINS = 30
+MAX_INTEGER_BARS = 40  # whole numbers that have a bar each
+MAX_WORD_BARS = 8  # that have one
+TAIL_RATIO = 4.0  # times the middle 98 %, beyond which a range is a tail
+PANELS_PER_ROW = 4
+MISSING_LABEL = "missing"
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class Bars:
 def bars(column: Column, weights: Sequence[Array]) -> Bars:
     """The bars of a column; they add up to 1 for each side, with weights (n,)."""
     if column.kind == "word":
-        codes, labels = _worded(column)
+        codes, labels = _word_bars(column)
     else:
-        codes, labels = _numbered(column)
+        codes, labels = _number_bars(column)
     count = 1 + max(int(max(each.max(initial=0) for each in codes)), int(max(labels, default=0)))
-    if column.gaps:
+    if column.has_missing:
         count += 1 if column.kind == "word" else 2  # with a gap between
-        labels = {**labels, count - 1: MISSING}
+        labels = {**labels, count - 1: MISSING_LABEL}
         codes = [np.where(each < 0, count - 1, each) for each in codes]
     shares = [np.bincount(each, w, count) / w.sum() for each, w in zip(codes, weights, strict=True)]
     return Bars(tuple(shares), labels, column.kind == "word")
 
 
-def _worded(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
+def _word_bars(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
     """The most frequent words of all sides together; the others share a bar."""
     often = sum(
         np.bincount(side[~np.isnan(side)].astype(np.int64), minlength=len(column.words))
@@ -67,7 +67,7 @@ def _worded(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
         for side in column.sides
     )
     order = np.argsort(-np.asarray(often), kind="stable")
-    shown = order if len(order) <= WORDS + 1 else order[:WORDS]
+    shown = order if len(order) <= MAX_WORD_BARS + 1 else order[:MAX_WORD_BARS]
     place = np.full(len(order), len(shown))
     place[shown] = np.arange(len(shown))
     labels: dict[float, str] = {k: short(column.words[w], 16) for k, w in enumerate(shown)}
@@ -80,31 +80,31 @@ def _worded(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
     return codes, labels
 
 
-def _numbered(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
+def _number_bars(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
     """Bins between the ends of all sides, or of what is not a tail of them."""
-    tame = column.tame()
-    both = np.concatenate(tame.sides)
+    rescaled = column.rescaled()
+    both = np.concatenate(rescaled.sides)
     known = both[~np.isnan(both)]
     if not known.size:
-        return [np.full(len(side), -1) for side in tame.sides], {}
-    low, high = _ends(known)
-    one = column.whole and tame is column and high - low < UNITS
-    count = round(high - low) + 1 if one else 1 if low == high else BINS
+        return [np.full(len(side), -1) for side in rescaled.sides], {}
+    low, high = _plot_range(known)
+    one = column.integral and rescaled is column and high - low < MAX_INTEGER_BARS
+    count = round(high - low) + 1 if one else 1 if low == high else HISTOGRAM_BINS
     width = 1.0 if one else (high - low) / count or 1.0
     start = low - 0.5 if one else low
     codes = []
-    for side in tame.sides:
+    for side in rescaled.sides:
         place = np.floor((np.nan_to_num(side, nan=low) - start) / width)
         codes.append(np.where(np.isnan(side), -1, np.clip(place, 0, count - 1)).astype(np.int64))
     places = _ticks(low, high, count == 1)
-    labels = {(at - start) / width - 0.5: _told(column, at, high - low) for at in places}
+    labels = {(at - start) / width - 0.5: _tick_text(column, at, high - low) for at in places}
     return codes, {0.0: next(iter(labels.values()))} if count == 1 else labels
 
 
-def _ends(known: Array) -> tuple[float, float]:
+def _plot_range(known: Array) -> tuple[float, float]:
     low, high = float(known.min()), float(known.max())
     first, last = (float(each) for each in np.quantile(known, [0.01, 0.99]))
-    if last > first and high - low > TAIL * (last - first):
+    if last > first and high - low > TAIL_RATIO * (last - first):
         return first, last
     return low, high
 
@@ -118,12 +118,12 @@ def _ticks(low: float, high: float, single: bool) -> list[float]:
     return found or [low, high]
 
 
-def _told(column: Column, at: float, span: float) -> str:
+def _tick_text(column: Column, at: float, span: float) -> str:
     """A value in the column's own unit, whatever was needed to count."""
     if column.kind == "date":
         unit = "D" if span > 3 * 86_400 else "s"
         return str(np.datetime64(int(at), "s").astype(f"datetime64[{unit}]")).replace("T", " ")
-    value = float(np.ldexp(at, column.power))
+    value = float(np.ldexp(at, column.exponent))
     return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e6 or not value else f"{value:.3g}"
 
 
@@ -142,7 +142,7 @@ def small_multiples(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    across = min(ACROSS, len(columns))
+    across = min(PANELS_PER_ROW, len(columns))
     down = -(-len(columns) // across)
     figure = Figure(figsize=(max(2.75 * across, 4.5), 2.05 * down), layout="constrained")
     FigureCanvasAgg(figure)
@@ -175,7 +175,7 @@ def plot(
     """A panel for each column on new Axes, or on `ax`: an Axes for each column."""
     tables = [Rows(data, "the data", least=1)]
     tables += [] if against is None else [Rows(against, "the other data", least=1)]
-    shown, _ = shared(*tables)
+    shown, _ = shared_columns(*tables)
     have = {each.name: each for each in shown}
     for name in columns or ():
         if name not in have:
@@ -208,9 +208,9 @@ def drawing(
     """The figure of `plot` for a file; of many columns it shows the first."""
     tables = [Rows(data, "the data", least=1)]
     tables += [] if against is None else [Rows(against, "the other data", least=1)]
-    common, lone = shared(*tables)
+    common, lone = shared_columns(*tables)
     have = [each.name for each in common]
-    names = list(columns) if columns is not None else have[:MAX_COLUMNS]
+    names = list(columns) if columns is not None else have[:MAX_FIGURE_COLUMNS]
     if title is None:
         title = f"{tables[0].count:,} rows"
         title += "" if against is None else f"; outlines: {tables[1].count:,} other rows"

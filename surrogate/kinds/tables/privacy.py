@@ -22,14 +22,14 @@ from surrogate.evaluation.verdict import DEVIATIONS_SIGNIFICANT, Reason
 from surrogate.evaluation.weights import Array, effective_sample_size, weighted_quantiles
 from surrogate.kinds.tables.align import Column
 
-NEAREST = 0.05  # share of the real rows that are called near to a training row
+NEAR_SHARE = 0.05  # share of the real rows that are called near to a training row
 COPIES_POOR = 0.05  # share of exact copies, beyond that of real rows, that rules samples out
 MAX_TRAINING_ROWS = 10_000  # that rows are compared with
 MAX_QUERIED_ROWS = 5_000  # whose nearest training row is sought
 CHUNK_DISTANCES = 4_000_000  # computed at a time
 SAME_SQUARED = 1e-12  # squared distance of rows that are the same, up to rounding
-MAX_DEVIATIONS = 1e6
-NEAREST_BINS = 30
+MAX_STANDARDISED = 1e6
+DISTANCE_BINS = 30
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Closeness:
 class Privacy(Finding):
     """Whether samples repeat the rows that were learned from, beside what real rows do.
 
-    near: the share of samples as near to a training row as the nearest NEAREST of real rows are,
-    which is NEAREST if they are new rows of the same law, with its standard error. copies_error:
+    near: the share of samples as near to a training row as the nearest NEAR_SHARE of real rows are,
+    which is NEAR_SHARE if they are new rows of the same law, with its standard error. copies_error:
     that of the difference of copies. held_out: whether the real rows are other ones than the
     training rows; if not, each was compared with the others.
     """
@@ -65,7 +65,7 @@ class Privacy(Finding):
     @property
     def memorised(self) -> bool:
         more = self.samples.copies - self.real.copies
-        nearer = self.near - NEAREST
+        nearer = self.near - NEAR_SHARE
         return (
             nearer > DEVIATIONS_SIGNIFICANT * self.error
             or more > DEVIATIONS_SIGNIFICANT * self.copies_error
@@ -79,13 +79,13 @@ class Privacy(Finding):
 
     def rows(self) -> Iterator[Row]:
         real = "held-out rows" if self.held_out else "real rows among themselves"
-        for what, name in (("median", "median"), ("low", f"{NEAREST:.0%}")):
+        for what, name in (("median", "median"), ("low", f"{NEAR_SHARE:.0%}")):
             value, floor = (getattr(side, what) for side in (self.samples, self.real))
             note = f"floor: {real}" if what == "median" else ""
             yield f"nearest training row, {name}", f"{value:.4f}", f"{floor:.4f}", "", note
         note = "MEMORISED rows" if self.memorised else ""
-        floor_ = f"{NEAREST:.4f} ± {self.error:.4f}"
-        yield f"as near as {NEAREST:.0%} of real rows", f"{self.near:.4f}", floor_, "", note
+        floor_ = f"{NEAR_SHARE:.4f} ± {self.error:.4f}"
+        yield f"as near as {NEAR_SHARE:.0%} of real rows", f"{self.near:.4f}", floor_, "", note
         mine, theirs = (f"{side.copies:.4f}" for side in (self.samples, self.real))
         yield "exact copies of training rows", mine, theirs, "", ""
 
@@ -98,7 +98,7 @@ class Privacy(Finding):
         yield Reason(
             "poor" if poor else "care",
             f"Training rows seem to be repeated: {copies} are exact copies (of real "
-            f"rows {real}), and {percent(self.near)} are as near as {percent(NEAREST)} of real "
+            f"rows {real}), and {percent(self.near)} are as near as {percent(NEAR_SHARE)} of real "
             "rows are.",
         )
 
@@ -109,11 +109,11 @@ def privacy_card(found: Mapping[str, Any]) -> list[CardRow]:
     if not each:
         return []
     mine, real = each["samples"], each["real"]
-    near = f"{each['near']:.4f}", f"{NEAREST:.4f} ± {each['error']:.4f}"
+    near = f"{each['near']:.4f}", f"{NEAR_SHARE:.4f} ± {each['error']:.4f}"
     median, copies = ((f"{mine[k]:.4f}", f"{real[k]:.4f}") for k in ("median", "copies"))
     return [
         ("nearest training row, median", *median, ""),
-        (f"as near to one as {NEAREST:.0%} of held-out rows", *near, ""),
+        (f"as near to one as {NEAR_SHARE:.0%} of held-out rows", *near, ""),
         ("exact copies of training rows", *copies, "memorised" if each["memorised"] else ""),
     ]
 
@@ -135,7 +135,7 @@ def privacy(columns: Sequence[Column], weights: Array, *, held_out: bool, seed: 
     share = weights[queried] / weights[queried].sum()
     copies, common = _copies(columns, weights, held_out)
     size = effective_sample_size(weights[queried])
-    error = math.sqrt(NEAREST * (1 - NEAREST) * (1 / size + 1 / len(real)))
+    error = math.sqrt(NEAR_SHARE * (1 - NEAR_SHARE) * (1 / size + 1 / len(real)))
     edges = _edges(mine, theirs)
     pooled = min(max((copies + common) / 2, 1 / sizes[last]), 1 - 1 / sizes[last])
     spread = (
@@ -168,18 +168,19 @@ class Records:
         """Numbers are standardised by the side `by`; where it is constant, they are codes."""
         numbers, codes = [], []
         for column in columns:
-            tame = column.tame()
-            known = tame.sides[by][~np.isnan(tame.sides[by])]
+            rescaled = column.rescaled()
+            known = rescaled.sides[by][~np.isnan(rescaled.sides[by])]
             mean, deviation = (known.mean(), known.std()) if known.size else (0.0, 0.0)
             if column.kind == "word" or deviation <= 1e-12 * abs(mean):
-                codes.append(tame.sides)
+                codes.append(rescaled.sides)
                 continue
             scaled = [
-                np.clip((s - mean) / deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS) for s in tame.sides
+                np.clip((s - mean) / deviation, -MAX_STANDARDISED, MAX_STANDARDISED)
+                for s in rescaled.sides
             ]
             numbers.append([np.nan_to_num(each, nan=0.0) for each in scaled])
-            if column.gaps:
-                codes.append(tuple(1.0 * np.isnan(side) for side in tame.sides))
+            if column.has_missing:
+                codes.append(tuple(1.0 * np.isnan(side) for side in rescaled.sides))
         sides = range(len(columns[0].sides))
         empty = [np.empty((len(side), 0)) for side in columns[0].sides]
         return cls(
@@ -233,20 +234,20 @@ def _copies(columns: Sequence[Column], weights: Array, held_out: bool) -> tuple[
 
 
 def _closeness(found: Array, share: Array, copies: float, edges: Array) -> Closeness:
-    low, median = weighted_quantiles(found[:, None], [NEAREST, 0.5], share)[:, 0].tolist()
+    low, median = weighted_quantiles(found[:, None], [NEAR_SHARE, 0.5], share)[:, 0].tolist()
     shares = np.histogram(np.minimum(found, edges[-1]), edges, weights=share)[0]
     return Closeness(median, low, copies, tuple(shares.tolist()))
 
 
 def _near(mine: Array, share: Array, theirs: Array) -> float:
-    """The share of distances below the quantile NEAREST of `theirs`, ties in proportion."""
-    limit = float(np.quantile(theirs, NEAREST, method="inverted_cdf"))
+    """The share of distances below the quantile NEAR_SHARE of `theirs`, ties in proportion."""
+    limit = float(np.quantile(theirs, NEAR_SHARE, method="inverted_cdf"))
     below, at = float((theirs < limit).mean()), float((theirs == limit).mean())
-    part = (NEAREST - below) / at
+    part = (NEAR_SHARE - below) / at
     return float(share[mine < limit].sum() + part * share[mine == limit].sum())
 
 
 def _edges(mine: Array, theirs: Array) -> Array:
     """Bins for a picture; the last takes the farthest hundredth as well."""
     high = float(np.quantile(np.concatenate([mine, theirs]), 0.99)) or 1.0
-    return np.linspace(0.0, high, NEAREST_BINS + 1)
+    return np.linspace(0.0, high, DISTANCE_BINS + 1)

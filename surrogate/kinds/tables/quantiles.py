@@ -1,11 +1,11 @@
-"""A column of numbers as a standard normal: z = Φ⁻¹(F(y)), with ties spread over their share.
+"""The randomised probability integral transform of a column: z = Φ⁻¹(F(y)), ties spread uniformly.
 
-The distribution function F of a column is kept as pieces, each a share [p_i, p_{i+1}] of the rows:
-on an atom, a value that many rows have (zero, a grade, every value of a short scale), all of it is
-one value; elsewhere values grow linearly from `start` to `stop`. A row with the value of an atom
-becomes a uniform point of its share, and every point of that share comes back as that value, so
-integers, scales, heaps of zeros, bounds and skewed tails are all the same thing here, and what is
-learned is as normal as it can be. An inequality about y is one about z, exactly.
+The distribution function F is piecewise: piece i covers the probabilities [p_i, p_{i+1}]. An atom
+(a value of many rows: zero, a grade, each value of a short scale) is one value on its piece; on the
+other pieces values grow linearly from `start` to `stop`. A row at an atom is encoded as a uniform
+point of its piece, and every point of that piece decodes to the atom. So integers, scales, excess
+zeros, bounds and skewed tails need no special cases, and the latents are standard normal. An
+inequality about y is equivalent to one about z.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from torch import Tensor
 
 from surrogate.errors import ModelError
 
-MOST_ATOMS = 2_000  # different values of a column that are all atoms
-TIES = 3.0  # rows that such values have on average
-HEAVY = 0.005  # share of the rows that makes an atom of a value among many
-MIN_ATOM_ROWS = 10  # rows that an atom among many values has at least
-KNOTS = 500  # linear pieces at most
-DIGITS = 12  # after the point, beyond which numbers are not looked at
-FARTHEST, NEAREST = 1e-7, 0.1  # the least share beyond the ends, and the greatest
-APART = 0.2  # latents between knots of the smoothed inverse
-SHORT = 1e-9  # of a linear piece, by which its last value is before the next one
+MAX_ATOMS = 2_000  # distinct values of a column all of whose values are atoms
+MIN_MEAN_TIES = 3.0  # rows per distinct value in such a column
+MIN_ATOM_SHARE = 0.005  # of the rows with one value, in other columns, that make it an atom
+MIN_ATOM_ROWS = 10  # with one value, in other columns, that make it an atom
+MAX_PIECES = 500  # linear ones
+MAX_DIGITS = 12  # after the decimal point, to which values are rounded
+MIN_BEYOND, MAX_BEYOND = 1e-7, 0.1  # probability that is cut off at each end
+MIN_KNOT_GAP = 0.2  # between the latents of knots of the smoothed inverse
+PIECE_END_GAP = 1e-9  # share of a linear piece that keeps its last value off the next piece
 
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """`edges` (m + 1,) of the shares; `start`, `stop` (m,) values at their ends, in order.
+    """A piecewise distribution function and its quantiles.
 
-    `digits`: after the point, that values between atoms are rounded to; None: they are not.
-    `beyond`: the share of a normal law that is cut off at each end, since no column is infinite.
+    edges: (m + 1,) probabilities p_i at the ends of pieces. start, stop: (m,) values at the ends of
+    each piece, increasing. digits: decimals that values between atoms are rounded to; None for no
+    rounding. beyond: the probability of the normal distribution that is cut off at each end, so
+    that latents are bounded.
     """
 
     edges: np.ndarray
@@ -52,13 +54,13 @@ class Quantiles:
 
     @classmethod
     def fit(cls, values: np.ndarray) -> Quantiles:
-        """Of finite values (n,), n >= 1."""
+        """The quantiles of finite values (n,), n >= 1."""
         known, counts = np.unique(values, return_counts=True)
         total = len(values)
-        if len(known) <= MOST_ATOMS and total / len(known) >= TIES:
+        if len(known) <= MAX_ATOMS and total / len(known) >= MIN_MEAN_TIES:
             atoms = np.ones(len(known), bool)
         else:
-            atoms = counts >= max(MIN_ATOM_ROWS, HEAVY * total)
+            atoms = counts >= max(MIN_ATOM_ROWS, MIN_ATOM_SHARE * total)
         edges, start, stop = [0], list[float](), list[float]()
         for first, last, single in _runs(atoms):
             if single:
@@ -69,7 +71,7 @@ class Quantiles:
                 edges.append(edges[-1] + count)
                 start.append(float(low))
                 stop.append(float(high))
-        shares, beyond = np.array(edges) / total, min(max(0.5 / total, FARTHEST), NEAREST)
+        shares, beyond = np.array(edges) / total, min(max(0.5 / total, MIN_BEYOND), MAX_BEYOND)
         return cls(shares, np.array(start), np.array(stop), _digits(known), beyond)
 
     # --- latents ----------------------------------------------------------------------------------
@@ -89,12 +91,12 @@ class Quantiles:
 
     @property
     def span(self) -> float:
-        """How far latents lie apart."""
+        """The width of the range of latents."""
         return self.high - self.low
 
     @property
     def values(self) -> tuple[float, float]:
-        """The least and the greatest value."""
+        """The minimum and the maximum."""
         return float(self.start[0]), float(self.stop[-1])
 
     @property
@@ -103,32 +105,32 @@ class Quantiles:
         return bool((self.start == self.stop).all())
 
     def forward(self, values: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Latents (n,) of values (n,); `uniform` on [0, 1) tells ties apart.
+        """Latents (n,) of values (n,); `uniform` (n,) on [0, 1) breaks ties.
 
-        What lies between the atoms, or beyond the ends, goes to what is nearest.
+        Values between atoms or beyond the ends are moved to the nearest piece.
         """
         first = np.searchsorted(self.stop, values, "left").clip(max=len(self.stop) - 1)
         near = self._nearer(first, values)
         low, high = self.start[near], self.stop[near]
         wide = high > low
         inside = (np.clip(values, low, high) - low) / np.where(wide, high - low, 1.0)
-        share = np.where(wide, np.minimum(inside, 1 - SHORT), uniform)
+        share = np.where(wide, np.minimum(inside, 1 - PIECE_END_GAP), uniform)
         p = self.edges[near] + share * (self.edges[near + 1] - self.edges[near])
         return self._latent(p)
 
     def _latent(self, p: np.ndarray) -> np.ndarray:
-        """The latents of shares, (n,)."""
+        """The latents (n,) of probabilities (n,)."""
         found: np.ndarray = ndtri(self.beyond + (1 - 2 * self.beyond) * p)
         return found
 
     def _nearer(self, piece: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """The piece that ends at or above a value, or the one before it if that is nearer."""
+        """Of `piece`, which ends at or above a value, and the piece before it, the nearer one."""
         before = np.maximum(piece - 1, 0)
         above, below = self.start[piece] - values, values - self.stop[before]
         return np.where((above > 0) & (below >= 0) & (below < above), before, piece)
 
     def finish(self, z: np.ndarray) -> np.ndarray:
-        """Values (n,) of latents (n,), as the data have them."""
+        """Values (n,) of latents (n,), exactly as in the data: rounded, and atoms as atoms."""
         piece = np.searchsorted(self.bounds[1:-1], z, "right")
         p = (ndtr(z) - self.beyond) / (1 - 2 * self.beyond)
         p = np.clip(p, self.edges[piece], self.edges[piece + 1])
@@ -140,7 +142,7 @@ class Quantiles:
         return np.where(high > low, np.round(found, self.digits), low)
 
     def inverse(self, z: Tensor) -> Tensor:
-        """Values in data units, like z: `finish` with its steps smoothed, and so with a slope."""
+        """Values of latents, in the shape of z: `finish` with smoothed steps, for gradients."""
         knots, values = (each.to(z) for each in self._smooth)
         at = torch.searchsorted(knots, z.detach().contiguous()).clamp(1, len(knots) - 1)
         x0, x1, y0, y1 = knots[at - 1], knots[at], values[at - 1], values[at]
@@ -149,10 +151,10 @@ class Quantiles:
 
     @cached_property
     def _smooth(self) -> tuple[Tensor, Tensor]:
-        """Knots of the smoothed inverse: the middles of atoms, the ends of what is linear.
+        """Knots and values (k,) of the smoothed inverse: centres of atoms, ends of linear pieces.
 
-        Those of few rows are left out: the slope between them would be that of their noise, and
-        what is believed of a sum of columns goes by slopes.
+        Knots closer than MIN_KNOT_GAP are left out: the slope between them would be noise, and the
+        Gaussian approximation of a sum of columns uses slopes.
         """
         atom = self.start == self.stop
         middle = self._latent((self.edges[:-1] + self.edges[1:]) / 2)
@@ -168,11 +170,11 @@ class Quantiles:
     def interval(
         self, low: float, high: float, open_low: bool = False, open_high: bool = False
     ) -> tuple[float, float]:
-        """The latents of the values from `low` to `high`; the first is above the second if none."""
+        """The interval of latents with values in [low, high]; first > second if it is empty."""
         return self._least(low, open_low), self._most(high, open_high)
 
     def _least(self, value: float, strict: bool) -> float:
-        """Where values begin that are at least (or above) this one."""
+        """The least latent whose value is at least (strict: above) `value`."""
         if value == -math.inf:
             return -math.inf
         met = self.stop > value if strict else self.stop >= value
@@ -186,6 +188,7 @@ class Quantiles:
         return self._within(piece, self._rounds_up(value, strict))
 
     def _most(self, value: float, strict: bool) -> float:
+        """The greatest latent whose value is at most (strict: below) `value`."""
         if value == math.inf:
             return math.inf
         met = self.start < value if strict else self.start <= value
@@ -199,7 +202,7 @@ class Quantiles:
         return self._within(piece, -self._rounds_up(-value, strict))
 
     def _rounds_up(self, value: float, strict: bool) -> float:
-        """The least number that is rounded to at least (or above) a value."""
+        """The least number that rounds to at least (strict: above) `value`."""
         if self.digits is None:
             return value
         unit = 10.0**-self.digits
@@ -208,12 +211,13 @@ class Quantiles:
         return (least - 0.5) * unit
 
     def _within(self, piece: int, value: float) -> float:
+        """The latent of a value on a linear piece."""
         start, stop = float(self.start[piece]), float(self.stop[piece])
         share = min(max((value - start) / (stop - start), 0.0), 1.0)
         p = self.edges[piece] + share * (self.edges[piece + 1] - self.edges[piece])
         return float(self._latent(p))
 
-    # --- keeping ----------------------------------------------------------------------------------
+    # --- storage ----------------------------------------------------------------------------------
 
     def to_config(self) -> dict[str, Any]:
         made: dict[str, Any] = {"edges": self.edges.tolist(), "start": self.start.tolist()}
@@ -222,7 +226,7 @@ class Quantiles:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], name: str) -> Quantiles:
-        """What `to_config` wrote; ModelError for anything else."""
+        """The quantiles that `to_config` described; ModelError for anything else."""
         try:
             edges = np.array(config["edges"], np.float64)
             start = np.array(config["start"], np.float64)
@@ -236,15 +240,15 @@ class Quantiles:
         rising = (np.diff(edges) > 0).all() and edges[0] == 0 and edges[-1] == 1
         if not rising or (start > stop).any() or (stop[:-1] > start[1:]).any():
             raise ModelError(f"in the codec, the quantiles of {name!r} are not in order")
-        if digits is not None and (type(digits) is not int or not 0 <= digits <= DIGITS):
+        if digits is not None and (type(digits) is not int or not 0 <= digits <= MAX_DIGITS):
             raise ModelError(f"in the codec, {name!r} has {digits!r} digits")
-        if not FARTHEST <= beyond < 0.5:
-            raise ModelError(f"in the codec, {beyond} is no share beyond {name!r}")
+        if not MIN_BEYOND <= beyond < 0.5:
+            raise ModelError(f"in the codec, {name!r} cuts off {beyond}, which is no probability")
         return cls(edges, start, stop, digits, beyond)
 
 
 def _runs(atoms: np.ndarray) -> list[tuple[int, int, bool]]:
-    """(first, last + 1, whether an atom) of each atom, and of each stretch between atoms."""
+    """(first, last + 1, whether an atom) of each atom, and of each run of values between atoms."""
     found: list[tuple[int, int, bool]] = []
     for i, single in enumerate(atoms.tolist()):
         if not single and found and not found[-1][2]:
@@ -255,9 +259,9 @@ def _runs(atoms: np.ndarray) -> list[tuple[int, int, bool]]:
 
 
 def _linear(known: np.ndarray, counts: np.ndarray, total: int) -> list[tuple[int, float, float]]:
-    """Pieces (rows, start, stop) of a stretch of many values, in order."""
+    """Linear pieces (rows, start, stop) of a run of values, in order."""
     rows = int(counts.sum())
-    most = max(1, min(len(known) - 1, rows // 2, math.ceil(KNOTS * rows / total)))
+    most = max(1, min(len(known) - 1, rows // 2, math.ceil(MAX_PIECES * rows / total)))
     if len(known) == 1:
         return [(rows, float(known[0]), float(known[0]))]
     every = np.repeat(known, counts)
@@ -279,20 +283,20 @@ def _linear(known: np.ndarray, counts: np.ndarray, total: int) -> list[tuple[int
 
 
 def _spaced(z: np.ndarray) -> list[int]:
-    """Numbers of increasing knots (n,), the first and the last among them, that are APART."""
+    """Indices of increasing knots (n,) at least MIN_KNOT_GAP apart, first and last included."""
     found = [0]
     for i, here in enumerate(z[1:-1].tolist(), 1):
-        if here - z[found[-1]] >= APART and z[-1] - here >= APART:
+        if here - z[found[-1]] >= MIN_KNOT_GAP and z[-1] - here >= MIN_KNOT_GAP:
             found.append(i)
     return [*found, len(z) - 1]
 
 
 def _digits(known: np.ndarray) -> int | None:
-    """The digits after the point that all of the values have at most."""
+    """Decimals that suffice to write all values; None if MAX_DIGITS do not."""
     some = known[:: max(1, len(known) // 20_000)]
     size = float(np.abs(some).max(initial=0.0))
-    for digits in range(DIGITS + 1):
-        if digits and size * 10.0**digits > 1e15:  # beyond what float64 tells apart
+    for digits in range(MAX_DIGITS + 1):
+        if digits and size * 10.0**digits > 1e15:  # beyond the precision of float64
             return None
         if (np.round(some, digits) == some).all():
             return digits

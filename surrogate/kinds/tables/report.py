@@ -15,11 +15,11 @@ from surrogate.errors import ModelError
 from surrogate.evaluation.result import Evaluation
 from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.signals import Data, samples_of
-from surrogate.kinds.tables.align import Column, Rows, shared
-from surrogate.kinds.tables.association import affordable, arranged, features
+from surrogate.kinds.tables.align import Column, Rows, shared_columns
+from surrogate.kinds.tables.association import affordable_rows, features, numbers_first
 from surrogate.kinds.tables.compare import compare
 from surrogate.kinds.tables.plot import small_multiples
-from surrogate.kinds.tables.privacy import NEAREST, Privacy
+from surrogate.kinds.tables.privacy import NEAR_SHARE, Privacy
 from surrogate.reports import figures
 from surrogate.reports.comparison import distance_table, unshared_note
 from surrogate.reports.conditions import condition
@@ -39,27 +39,27 @@ MAX_HEAT_COLUMNS = 40
 MAX_PLOTTED_COLUMNS = 96
 MAX_PLOTTED_ROWS = 20_000
 MAX_NAMED_COLUMNS = 12  # in a sentence
-ALONE = "Each panel shows how the values of a column are spread."
-COMPARED = (
+COLUMNS_NOTE = "Each panel shows how the values of a column are spread."
+COLUMNS_COMPARED_NOTE = (
     "Filled: these rows; outline: the reference. D is the share of the rows that would have to "
     "change to turn one into the other; noise is the D that chance alone makes between two sets of "
     "real rows of these sizes."
 )
-ENDS = " The outermost bars hold what lies beyond; “others” are the rarer words."
-FIGURES = (
+TAILS_NOTE = " The outermost bars hold what lies beyond; “others” are the rarer words."
+DISTANCES_NOTE = (
     "A ratio of 1 is as close as these numbers of rows can tell. The classifier tries to tell rows "
     "from the reference: 0.5 is guessing."
 )
-PAIRS = (
+ASSOCIATIONS_NOTE = (
     "Two columns of numbers: their correlation (red: they rise and fall together, blue: one rises "
     "when the other falls). A number and a word: the correlation ratio. Two words: Cramér's V. The "
     "last two run from 0 to 1."
 )
-NEAREST_ROWS = (
+NEAREST_ROWS_NOTE = (
     "The distance of each row to the nearest row that was learned from; filled: these rows, "
     "outline: {real}. Rows that were memorised pile up at 0, beyond what real rows do."
 )
-USEFUL = (
+USEFULNESS_NOTE = (
     "The same trees learn to predict {target} from {learned:,} of these rows and from as many real "
     "ones, and are tested on {tested:,} real rows that neither saw. The error is that of the "
     "difference."
@@ -86,7 +86,7 @@ def read(
     evaluation = None if against is None else compare(data, against, 0, target, train)
     sides = [Rows(data, "the data", least=1)]
     sides += [] if against is None else [Rows(against, "the reference")]
-    shown, _ = shared(*sides)
+    shown, _ = shared_columns(*sides)
     some = [np.arange(0, len(s.weights), -(-len(s.weights) // MAX_PLOTTED_ROWS)) for s in sides]
     labels, names, samples = _labels(data), [each.name for each in shown], samples_of(data)
     others = ["others"] if len(names) > MAX_NAMED_COLUMNS else []
@@ -103,7 +103,7 @@ def read(
         labels,
         requirements_in(data.attrs, _part) or _requirements_by_rules(labels),
         Table(
-            tuple(each.some(some) for each in shown),
+            tuple(each.take(some) for each in shown),
             tuple(side.weights[rows] for side, rows in zip(sides, some, strict=True)),
         ),
         attrs=data.attrs,
@@ -176,7 +176,7 @@ def columns(facts: Facts) -> list[Html]:
         alt += "" if facts.evaluation is None else ", with the reference as an outline"
         source = figures.drawn(_panels, facts, start, start + len(part))
         made.append(figure(source, shortened(alt), class_="wide"))
-    caption = (ALONE if facts.evaluation is None else COMPARED) + ENDS
+    caption = (COLUMNS_NOTE if facts.evaluation is None else COLUMNS_COMPARED_NOTE) + TAILS_NOTE
     if facts.weight is not None:
         caption += " Rows count by their weight."
     if len(facts.content.columns) > MAX_PLOTTED_COLUMNS:
@@ -203,7 +203,7 @@ def _figures(facts: Facts, found: Evaluation) -> list[Html]:
     made = [
         element("h3", "In figures"),
         distance_table(found),
-        element("p", FIGURES, class_="note"),
+        element("p", DISTANCES_NOTE, class_="note"),
     ]
     made += unshared_note(facts)
     return made
@@ -216,7 +216,7 @@ def pairs(facts: Facts) -> list[Html]:
     """What goes together: these rows, the reference, and the difference."""
     if len(facts.content.columns) < 2 or facts.samples < 2:
         return []
-    caption, found = PAIRS, facts.evaluation
+    caption, found = ASSOCIATIONS_NOTE, facts.evaluation
     if found is not None and found.contingency is not None:
         value, floor, ratio = found.contingency.cells()
         caption += f" D of pairs of columns {value}, noise {floor}: {ratio} times the noise."
@@ -234,9 +234,9 @@ def pairs(facts: Facts) -> list[Html]:
 
 def associations(rows: Table) -> tuple[list[str], list[np.ndarray]]:
     """Names of columns, numbers first, and r, η or V of every two of each side, (d, d)."""
-    most = affordable(rows.columns)
+    most = affordable_rows(rows.columns)
     some = [np.arange(min(len(each), most)) for each in rows.weights]
-    few = arranged([each.some(some) for each in rows.columns])
+    few = numbers_first([each.take(some) for each in rows.columns])
     measure, sides = features(few)
     found = [
         measure.coefficients(measure.sums(side, weight[: len(side)]))
@@ -284,18 +284,18 @@ def privacy(facts: Facts) -> list[Html]:
     real = "rows that were held out" if found.held_out else "real rows among themselves"
     rows = [
         ("median distance", f"{found.samples.median:.4f}", f"{found.real.median:.4f}"),
-        (f"nearest {NEAREST:.0%}", f"{found.samples.low:.4f}", f"{found.real.low:.4f}"),
+        (f"nearest {NEAR_SHARE:.0%}", f"{found.samples.low:.4f}", f"{found.real.low:.4f}"),
         (
-            f"as near as {NEAREST:.0%} of real rows",
+            f"as near as {NEAR_SHARE:.0%} of real rows",
             f"{found.near:.1%}",
-            f"{NEAREST:.1%} ± {found.error:.1%}",
+            f"{NEAR_SHARE:.1%} ± {found.error:.1%}",
         ),
         ("exact copies", f"{found.samples.copies:.2%}", f"{found.real.copies:.2%}"),
     ]
     alt = "Histograms of the distance to the nearest row that was learned from"
     return section(
         "Whether rows were memorised",
-        figure(figures.drawn(_nearest, found), alt, NEAREST_ROWS.format(real=real)),
+        figure(figures.drawn(_nearest, found), alt, NEAREST_ROWS_NOTE.format(real=real)),
         table(rows, ("nearest learned row", "these rows", real)),
     )
 
@@ -327,7 +327,7 @@ def usefulness(facts: Facts) -> list[Html]:
         )
         for each in found.scores
     ]
-    told = USEFUL.format(target=found.target, learned=found.learned, tested=found.tested)
+    told = USEFULNESS_NOTE.format(target=found.target, learned=found.learned, tested=found.tested)
     header = ("score", "from these rows", "from real rows", "difference", "a guess")
     return section(
         "What can be learned from them",

@@ -1,7 +1,7 @@
 """A table of rows: what its columns are, as a dataset over (sample,) and in plain words.
 
 Row i of a table is a sample x_i whose parts are of several kinds: real numbers, whole numbers, one
-of a few words, true or false, dates; some may be missing. `understand` finds the kinds, leaves out
+of a few words, true or false, dates; some may be missing. `infer_types` finds the kinds, leaves out
 what no model of rows can learn (identifiers, row numbers), and says so.
 """
 
@@ -20,24 +20,25 @@ import xarray as xr
 from constraints.errors import Setting
 from surrogate.errors import ModelError, unknown_name
 from surrogate.io.tables import date_format
+from surrogate.kinds.kind import listed
 from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
 from surrogate.kinds.tables import column_types as kinds
-from surrogate.kinds.tables.cells import Unlearnable, leave_out, with_type
-from surrogate.kinds.tables.column_types import KINDS as KINDS
-from surrogate.kinds.tables.column_types import Read
+from surrogate.kinds.tables.cells import UnsupportedColumn, leave_out, with_type
+from surrogate.kinds.tables.column_types import COLUMN_TYPES as COLUMN_TYPES
+from surrogate.kinds.tables.column_types import MAX_CATEGORIES, TypedColumn
 
-MISSING = ("model", "refuse", "drop")
-MIN_ROWS = 50  # rows
+MISSING_CHOICES = ("model", "refuse", "drop")
+MIN_TRAINING_ROWS = 50  # rows
 IDENTIFIER_SHARE = 0.9  # share of rows with a word of their own
-MAX_CATEGORIES = 2_000  # that a category may have
 MIN_IDENTIFIERS = 20  # different words that an identifier has at least
-LONG_TEXT = 40  # characters in a text, on average
-TEXT_SAMPLE = 5_000  # rows that tell whether words are texts
-TAKEN = ("sample", "instance", "rule", *LABELS)  # names of dimensions and labels
-_ID = re.compile(r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$")  # id, user_id, PassengerId
+MIN_TEXT_LENGTH = 40  # characters in a text, on average
+TEXT_SAMPLE_ROWS = 5_000  # rows that tell whether words are texts
+RESERVED_NAMES = ("sample", "instance", "rule", *LABELS)  # names of dimensions and labels
+_IDENTIFIER_NAME = re.compile(
+    r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$"
+)  # id, user_id, PassengerId
 UNNAMED = "Unnamed: "  # what pandas calls a column without a name
-NAMES_LISTED = 12  # names in a message
-NONE: Mapping[str, str] = MappingProxyType({})
+NO_TYPES: Mapping[str, str] = MappingProxyType({})
 HEADINGS = {
     "number": "numbers",
     "integer": "whole numbers",
@@ -48,7 +49,7 @@ HEADINGS = {
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSummary:
     """What is known of one column; `note` says why, where that is not obvious."""
 
     name: str
@@ -62,7 +63,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Understood:
+class TypedTable:
     """A table as data: variables over (sample,), with their `kind` in attrs.
 
     number: float64, NaN where missing; integer: int64, or float64 with NaN; category: objects, str
@@ -71,7 +72,7 @@ class Understood:
     """
 
     data: xr.Dataset
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSummary, ...]
     dropped: int = 0  # rows, for missing values
 
     def lines(self) -> list[str]:
@@ -93,25 +94,20 @@ class Understood:
         return made
 
 
-def listed(names: Sequence[str], most: int = NAMES_LISTED) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def understand(
-    frame: pd.DataFrame, types: Mapping[str, str] = NONE, missing: str = "model"
-) -> Understood:
-    """What a table of rows holds; `types` (column -> one of KINDS) overrules what is found.
+def infer_types(
+    frame: pd.DataFrame, types: Mapping[str, str] = NO_TYPES, missing: str = "model"
+) -> TypedTable:
+    """What a table of rows holds; `types` (column -> one of COLUMN_TYPES) overrules what is found.
 
     `missing`: "model" values that are missing as such, "refuse" them, or "drop" their rows.
     """
     table, types, renamed = _checked(frame, types, missing)
     verdicts = label_columns(frame.rename(columns=lambda name: str(name).strip()))
-    labels = [f"{name}_" if name in TAKEN else name for name in verdicts]
+    labels = [f"{name}_" if name in RESERVED_NAMES else name for name in verdicts]
     labels = [name for name in labels if name not in types]
     numbers = ("sample_", "instance_") if {"sample_", "instance_"} <= {*renamed} else ()
-    found: dict[str, Read] = {}
-    told: list[Column] = []
+    found: dict[str, TypedColumn] = {}
+    told: list[ColumnSummary] = []
     for name in table.columns:
         kind = types.get(name)
         note = "as asked" if kind == "ignore" else "a verdict of surrogate" * (name in labels)
@@ -119,22 +115,22 @@ def understand(
             note = "it tells which rows belong together"
         if not note:
             try:
-                read = kinds.read(table[name], kind)
+                read = kinds.read_column(table[name], kind)
                 note = _left_out(name, read, kind is not None)
-            except Unlearnable as problem:
+            except UnsupportedColumn as problem:
                 if kind is not None:
                     raise
                 note = problem.why
         if note:
             gaps = int(table[name].isna().sum())
-            told.append(Column(renamed.get(name) or name, "ignore", gaps, 0, note))
+            told.append(ColumnSummary(renamed.get(name) or name, "ignore", gaps, 0, note))
             continue
         found[name] = read
         said = read.note
         if name in renamed:
             named = f"called {renamed[name]!r} in the table, a name that cannot be used here"
             said = f"{named}; {said}" if said else named
-        told.append(Column(name, read.kind, int(read.missing.sum()), read.distinct, said))
+        told.append(ColumnSummary(name, read.kind, int(read.missing.sum()), read.distinct, said))
     if not found:
         why = listed([f"{each.name} ({each.note})" for each in told])
         raise ModelError(
@@ -145,7 +141,7 @@ def understand(
     data = xr.Dataset({name: _variable(read, keep) for name, read in found.items()})
     about = {"standard_name": "realization", "long_name": "row", "units": "1"}
     data = data.assign_coords(sample=("sample", np.arange(keep.sum()), about))
-    return Understood(data, tuple(told), int((~keep).sum()))
+    return TypedTable(data, tuple(told), int((~keep).sum()))
 
 
 def _checked(
@@ -154,8 +150,8 @@ def _checked(
     """The table with names that can be written, `types` by them, and the old names of new ones."""
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty", remedy="give one with a header and rows")
-    if missing not in MISSING:
-        raise ModelError(f"missing is not {missing!r}", value=missing, allowed=MISSING)
+    if missing not in MISSING_CHOICES:
+        raise ModelError(f"missing is not {missing!r}", value=missing, allowed=MISSING_CHOICES)
     if frame.columns.nlevels > 1:
         raise ModelError(
             "the columns have names of several levels", remedy="give each a single one"
@@ -167,37 +163,39 @@ def _checked(
     for name, kind in types.items():
         if name not in table.columns:
             raise unknown_name("column", name, table.columns)
-        if kind not in KINDS:
-            raise ModelError(f"the type of {name} is not {kind!r}", value=kind, allowed=KINDS)
+        if kind not in COLUMN_TYPES:
+            raise ModelError(
+                f"the type of {name} is not {kind!r}", value=kind, allowed=COLUMN_TYPES
+            )
     _enough(len(table))
-    names = _writable(list(table.columns))
+    names = _usable_names(list(table.columns))
     old = {new: name for name, new in names.items() if new != name}
     return table.rename(columns=names), {names[n]: kind for n, kind in types.items()}, old
 
 
-def _writable(names: Sequence[str]) -> dict[str, str]:
+def _usable_names(names: Sequence[str]) -> dict[str, str]:
     """Names that a dataset and a formula can write, by those that a table has."""
     made: dict[str, str] = {}
     for at, name in enumerate(names):
         plain = "".join(each if each.isprintable() else " " for each in name.replace('"', "'"))
         new = " ".join(plain.split()) if plain != name else name
         new = new or f"{UNNAMED}{at}"
-        while new in TAKEN or (new != name and (new in names or new in made.values())):
+        while new in RESERVED_NAMES or (new != name and (new in names or new in made.values())):
             new += "_"
         made[name] = new
     return made
 
 
 def _enough(rows: int, left: str = "") -> None:
-    if rows < MIN_ROWS:
+    if rows < MIN_TRAINING_ROWS:
         raise ModelError(
             f"{rows} rows{left} are too few to learn from",
             value=rows,
-            remedy=f"give {MIN_ROWS} or more",
+            remedy=f"give {MIN_TRAINING_ROWS} or more",
         )
 
 
-def _left_out(name: str, read: Read, forced: bool) -> str:
+def _left_out(name: str, read: TypedColumn, forced: bool) -> str:
     """Why a column is left out; empty where it is learned."""
     rows = int((~read.missing).sum())
     if not rows:
@@ -217,26 +215,26 @@ def _left_out(name: str, read: Read, forced: bool) -> str:
         return f"an identifier: {read.distinct:,} different words in {rows:,} rows"
     if read.kind == "category" and read.distinct > MAX_CATEGORIES:
         return f"{read.distinct:,} different words, and {MAX_CATEGORIES:,} can be learned"
-    if read.note == kinds.ROUNDED and read.distinct >= IDENTIFIER_SHARE * rows:
+    if read.note == kinds.ROUNDED_NOTE and read.distinct >= IDENTIFIER_SHARE * rows:
         return f"an identifier: {read.distinct:,} different numbers of 16 digits or more"
     if read.kind == "integer" and not read.missing.any():
         counted = np.array_equal(read.values - read.values[0], np.arange(rows))
         index = name.lower() == "index" or name.startswith(f"{UNNAMED}0")
         if (counted and read.values[0] in (0, 1)) or (index and read.distinct == rows):
             return f"a row number: {', '.join(map(str, read.values[:3]))}, ..."
-        if read.distinct == rows and _ID.search(name):
+        if read.distinct == rows and _IDENTIFIER_NAME.search(name):
             return f"an identifier: {rows:,} different numbers in {rows:,} rows"
     return "it has no name in the header" if name.startswith(UNNAMED) else ""
 
 
-def _is_text(read: Read) -> bool:
+def _is_text(read: TypedColumn) -> bool:
     """Whether words are sentences: long, and of several words."""
-    known = [str(word) for word in read.values[~read.missing][:TEXT_SAMPLE]]
-    long = sum(map(len, known)) > LONG_TEXT * len(known)
+    known = [str(word) for word in read.values[~read.missing][:TEXT_SAMPLE_ROWS]]
+    long = sum(map(len, known)) > MIN_TEXT_LENGTH * len(known)
     return long and sum(word.count(" ") for word in known) >= 3 * len(known)
 
 
-def _kept(found: Mapping[str, Read], missing: str) -> np.ndarray:
+def _kept(found: Mapping[str, TypedColumn], missing: str) -> np.ndarray:
     """The rows to learn from, (N,)."""
     some = {name: read.missing for name, read in found.items() if read.missing.any()}
     if missing == "refuse" and some:
@@ -261,7 +259,7 @@ def _kept(found: Mapping[str, Read], missing: str) -> np.ndarray:
     return keep
 
 
-def _variable(read: Read, keep: np.ndarray) -> xr.Variable:
+def _variable(read: TypedColumn, keep: np.ndarray) -> xr.Variable:
     values = read.values if keep.all() else read.values[keep]
     about = {"kind": read.kind}
     if read.kind == "date":
@@ -330,13 +328,13 @@ def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
     return made
 
 
-def with_dates(frame: pd.DataFrame) -> pd.DataFrame:
+def with_parsed_text(frame: pd.DataFrame) -> pd.DataFrame:
     """A table as it was read from text, with dates and numbers for what is written as such."""
-    found = {str(name): kinds.plain_in(frame[name]) for name in frame.columns}
+    found = {str(name): kinds.parsed_text(frame[name]) for name in frame.columns}
     return frame.assign(**{name: plain for name, plain in found.items() if plain is not None})
 
 
-def gathered(frame: pd.DataFrame) -> xr.Dataset | None:
+def regrouped_instances(frame: pd.DataFrame) -> xr.Dataset | None:
     """The dataset over (sample, instance) that `to_frame` wrote row by row; None for other tables.
 
     Labels are left out.

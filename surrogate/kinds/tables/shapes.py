@@ -25,7 +25,7 @@ RUN_NAMES = (
     "unit",
 )
 MIN_STEP_SHARE = 0.9  # of the columns of a wide table
-_STEP = re.compile(r"(.*?)[ _:.\-]?(\d+)")
+_NUMBERED_NAME = re.compile(r"(.*?)[ _:.\-]?(\d+)")
 
 
 def hint(table: pd.DataFrame) -> Hint:
@@ -43,7 +43,7 @@ def hint(table: pd.DataFrame) -> Hint:
             said = Action(f"time={time!r}, window=52", f"--time {shlex.quote(time)} --window 52")
             return ("if these are the steps of one long series, cut it into windows: ", said)
     names = [str(name) for name in table.columns]
-    if steps_in(names) and len(_numbered(names)) >= MIN_STEP_SHARE * len(names):
+    if has_step_columns(names) and len(_numbered(names)) >= MIN_STEP_SHARE * len(names):
         return ("if there is a run in each row, its steps in columns: ", Setting("wide", True))
     return ()
 
@@ -67,14 +67,14 @@ def _is_series(times: pd.Series[Any]) -> bool:
 
 
 def _numbered(names: list[str]) -> list[str]:
-    return [name for name in names if _STEP.fullmatch(name.strip())]
+    return [name for name in names if _NUMBERED_NAME.fullmatch(name.strip())]
 
 
-def steps_in(names: list[str]) -> bool:
+def has_step_columns(names: list[str]) -> bool:
     """Whether three columns or more are steps of one thing: S0, S1, S2, without a gap."""
     groups: dict[str, list[int]] = {}
     for name in _numbered(names):
-        found = _STEP.fullmatch(name.strip())
+        found = _NUMBERED_NAME.fullmatch(name.strip())
         if found is not None:
             groups.setdefault(found[1], []).append(int(found[2]))
     return any(len(steps) > 2 for steps in groups.values())

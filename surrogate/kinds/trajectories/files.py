@@ -11,8 +11,8 @@ import xarray as xr
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.io.formats import Say
-from surrogate.io.reading import SERIES, TableOfRuns
-from surrogate.kinds.tables.shapes import steps_in
+from surrogate.io.reading import RUN_OPTIONS, TableOfRuns
+from surrogate.kinds.tables.shapes import has_step_columns
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
 
 
@@ -46,13 +46,13 @@ def opened(data: Any, path: str, options: TableOfRuns, say: Say) -> xr.Dataset:
 
 
 def _check_wide(path: str, found: pd.DataFrame, options: TableOfRuns, used: list[str]) -> None:
-    others = [name for name in used if name in SERIES and name != "wide"]
+    others = [name for name in used if name in RUN_OPTIONS and name != "wide"]
     if others:
         raise ModelError(
             "columns are the steps of a wide table", remedy=("leave out ", Setting(others[0]))
         )
     names = [str(name) for name in found.columns]
-    if not steps_in(options.columns or names):
+    if not has_step_columns(options.columns or names):
         raise ModelError(
             f"{path}: a wide table needs columns that are steps, not {', '.join(names)}",
             value=names,

@@ -11,7 +11,7 @@ import xarray as xr
 from constraints.physics.rules import from_network
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
-from surrogate.io.attributes import OVERLAP, simulation
+from surrogate.io.attributes import OVERLAP, simulation_in
 from surrogate.io.formats import TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.kinds import trajectories
@@ -87,7 +87,7 @@ class Trajectories(Kind):
         )
 
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
-        return from_network(simulation({"surrogate_config": config.get("about")}))
+        return from_network(simulation_in(config.get("about")))
 
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
         channels, steps = codec.shape

@@ -31,8 +31,8 @@ from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
 from surrogate.guidance.twisted_batches import levels
 from surrogate.kinds.tables.codec import TableCodec
-from surrogate.kinds.tables.dependents import Following
-from surrogate.kinds.tables.schema import to_frame, understand
+from surrogate.kinds.tables.dependents import DerivedColumn
+from surrogate.kinds.tables.schema import infer_types, to_frame
 from surrogate.model import Surrogate
 from surrogate.random import stream
 
@@ -79,7 +79,7 @@ def numbers() -> tuple[Surrogate, Tensor]:
             "weight": 70 + 12 * z[:, 4],
         }
     )
-    codec = TableCodec.fit(understand(frame).data)
+    codec = TableCodec.fit(infer_types(frame).data)
     return exact(codec, weights, means, torch.stack([first, second])), law.sample(
         DRAWS, stream(5, 77)
     )
@@ -180,9 +180,9 @@ def people() -> Surrogate:
             "level": [LEVEL[each] for each in race],
         }
     )
-    data = understand(frame).data
+    data = infer_types(frame).data
     codec = TableCodec.fit(data)
-    assert [c.name for c in codec.columns if isinstance(c, Following)] == ["group", "level"]
+    assert [c.name for c in codec.columns if isinstance(c, DerivedColumn)] == ["group", "level"]
     assert codec.shape == (4,)
     rows = [int((race == word).argmax()) for word in SHARES]
     means = codec.encode(data, np.array(rows), stream(0), torch.float64)
@@ -262,7 +262,7 @@ def steps() -> Surrogate:
             "gap": np.where(random.uniform(size=900) < 0.3, np.nan, random.normal(size=900)),
         }
     )
-    data = understand(frame).data
+    data = infer_types(frame).data
     codec = TableCodec.fit(data)
     x = codec.encode(data, slice(None), stream(0), torch.float64)
     return exact(codec, torch.ones(1).double(), x.mean(0)[None], torch.cov(x.mT)[None])

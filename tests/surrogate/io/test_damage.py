@@ -20,7 +20,7 @@ from simulators import models, simulate
 from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run
 from surrogate.io import model_folder as store
-from surrogate.kinds.tables.schema import understand
+from surrogate.kinds.tables.schema import infer_types
 
 TINY = Preset(Settings(steps=1, batch=8, warm_up=0, check_every=1), depth=1)
 ODD = (None, "x", -1, 1e30, [], {}, 10**9, 2**70, True, 0.5)
@@ -62,7 +62,7 @@ def table(tmp_path: Path) -> Path:
     folder = tmp_path / "table"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surrogate.fitting.judge", lambda *words: None)
-        Run(understand(frame).data, 1, TINY).fit().save(folder)
+        Run(infer_types(frame).data, 1, TINY).fit().save(folder)
     return folder
 
 

@@ -229,7 +229,7 @@ def test_bad_json(tmp_path: Path, content: bytes, message: str) -> None:
 def test_json_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "config.json"
     store.write_json(file, {"a": "long" * 100})
-    monkeypatch.setattr(store, "LARGEST_CONFIG", 300)
+    monkeypatch.setattr(store, "MAX_CONFIG_BYTES", 300)
     with pytest.raises(ModelError, match=r"config\.json is too large"):
         store.read_json(file)
 
@@ -329,7 +329,7 @@ def test_no_pickle(tmp_path: Path, zipped: bool) -> None:
 
 def test_versions() -> None:
     file = Path("config.json")
-    store.check_version({"version": store.VERSION}, file)
+    store.check_version({"version": store.FORMAT_VERSION}, file)
     with pytest.raises(ModelError, match=r"config\.json has version 99.*update surrogate-toolkit"):
         store.check_version({"version": 99}, file)
     for bad in ({}, {"version": "1"}, {"version": None}, {"version": True}, {"version": 0}):

@@ -7,7 +7,7 @@ from pathlib import Path
 from simulators import models, simulate
 from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run
-from surrogate.kinds.tables.schema import understand
+from surrogate.kinds.tables.schema import infer_types
 from surrogate.reports.card import curve
 from tests.surrogate.rows import wines
 
@@ -42,7 +42,7 @@ def test_a_card_of_an_untrained_model() -> None:
 
 
 def test_a_card_of_rows() -> None:
-    model = Run(understand(wines(400)).data, 0, TINY).fit()
+    model = Run(infer_types(wines(400)).data, 0, TINY).fit()
     found = model.kind.card(model.codec, model.about)
     for text in (
         "# A surrogate of a table",

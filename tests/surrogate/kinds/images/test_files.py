@@ -19,11 +19,11 @@ from surrogate.kinds.images.files import (
     channels_of,
     from_array,
     is_images,
-    names_pictures,
+    is_picture_folder,
     read_images,
     size_of,
+    summary,
     to_array,
-    told,
     write_images,
 )
 
@@ -151,9 +151,9 @@ def test_what_is_no_images(array: np.ndarray, says: str) -> None:
 def test_labels_of_arrays() -> None:
     data = from_array(pixels(3, 4, 4), [4, 2, 9])
     assert data.label.values.tolist() == [4, 2, 9]
-    assert told(data) == "3 grey images of 4x4, 0..255, labels 2-9 not learned"
+    assert summary(data) == "3 grey images of 4x4, 0..255, labels 2-9 not learned"
     words = from_array(pixels(3, 5, 4), np.array(["cat", "dog", "cat"]))
-    assert told(words).endswith("of 4x5, 0..255, labels cat, dog not learned")
+    assert summary(words).endswith("of 4x5, 0..255, labels cat, dog not learned")
     with pytest.raises(ModelError, match="one for each"):
         from_array(pixels(3, 4, 4), [1, 2])
     with pytest.raises(ModelError, match="whole numbers or words"):
@@ -269,7 +269,7 @@ def test_idx_with_labels_beside(tmp_path: Path, packed: bool) -> None:
     assert "label" not in data
     labels = tmp_path / "train-labels-idx1-ubyte.gz"
     labels.write_bytes(gzip.compress(idx(np.arange(6, dtype=np.uint8))))
-    assert told(read(place)[0]) == "6 grey images of 7x8, 0..255, labels 0-5 not learned"
+    assert summary(read(place)[0]) == "6 grey images of 7x8, 0..255, labels 0-5 not learned"
     with pytest.raises(ModelError, match="holds labels, not images"):
         read(labels)
     with pytest.raises(ModelError, match="holds images, not labels"):
@@ -313,7 +313,7 @@ def test_folder_of_pictures(tmp_path: Path) -> None:
     data, said = read(tmp_path)
     np.testing.assert_array_equal(to_array(data), given)
     assert said == ""
-    assert names_pictures(tmp_path)
+    assert is_picture_folder(tmp_path)
     png(tmp_path / "3.png", pixels(8, 6, 3))
     data, said = read(tmp_path)
     assert channels_of(data) == 3
@@ -468,7 +468,7 @@ def test_pairs_and_real_numbers_are_read_again(tmp_path: Path, name: str) -> Non
     again, _ = read(tmp_path / name)
     np.testing.assert_array_equal(again.image.values, data.image.values)
     assert again.image.dims == data.image.dims
-    assert told(again) == "6 times 2 grey images of 7x8, 0..255"
+    assert summary(again) == "6 times 2 grey images of 7x8, 0..255"
     real = from_array(RANDOM.random((3, 5, 6, 3)), ["a", "b", "a"])
     write_images(real, tmp_path / name)
     again, _ = read(tmp_path / name)

@@ -8,9 +8,9 @@ import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.kinds.images.files import from_array
-from surrogate.kinds.images.plot import MARGIN, WRONG, before_after, contact_sheet
+from surrogate.kinds.images.plot import SHEET_MARGIN, VIOLATION_COLOUR, before_after, contact_sheet
 
-RED = tuple(bytes.fromhex(WRONG[1:]))
+RED = tuple(bytes.fromhex(VIOLATION_COLOUR[1:]))
 
 
 def pixels(*shape: int) -> np.ndarray:
@@ -33,22 +33,24 @@ def test_sheets_are_about_as_wide_as_a_page(count: int, side: int) -> None:
 def test_pixels_become_squares_at_their_place() -> None:
     given = pixels(4, 8, 8)
     sheet = np.asarray(contact_sheet(given, columns=2, scale=3))
-    first = sheet[MARGIN : MARGIN + 24, MARGIN : MARGIN + 24, 1]
+    first = sheet[SHEET_MARGIN : SHEET_MARGIN + 24, SHEET_MARGIN : SHEET_MARGIN + 24, 1]
     np.testing.assert_array_equal(first, np.kron(given[0], np.ones((3, 3), np.uint8)))
-    corner = 24 + 6 + MARGIN
+    corner = 24 + 6 + SHEET_MARGIN
     last = sheet[corner : corner + 24, corner : corner + 24, 0]
     np.testing.assert_array_equal(last, np.kron(given[3], np.ones((3, 3), np.uint8)))
 
 
 def test_sixty_four_are_eight_by_eight() -> None:
     sheet = contact_sheet(pixels(64, 28, 28), scale=1)
-    assert sheet.width == sheet.height == 2 * MARGIN + 8 * (28 + 5) - 5
+    assert sheet.width == sheet.height == 2 * SHEET_MARGIN + 8 * (28 + 5) - 5
 
 
 def test_colour_is_kept_and_many_are_cut() -> None:
     colour = pixels(3, 8, 8, 3)
     sheet = np.asarray(contact_sheet(colour, columns=3, scale=1))
-    np.testing.assert_array_equal(sheet[MARGIN : MARGIN + 8, MARGIN : MARGIN + 8], colour[0])
+    np.testing.assert_array_equal(
+        sheet[SHEET_MARGIN : SHEET_MARGIN + 8, SHEET_MARGIN : SHEET_MARGIN + 8], colour[0]
+    )
     many = contact_sheet(pixels(1000, 8, 8), scale=1, most=9)
     assert many.size == contact_sheet(pixels(9, 8, 8), scale=1).size
 
@@ -69,7 +71,7 @@ def test_pairs_stand_together() -> None:
     sheet = contact_sheet(pairs, columns=2, scale=1)
     flat = contact_sheet(values.reshape(8, 8, 8), columns=2, scale=1, group=2)
     np.testing.assert_array_equal(np.asarray(sheet), np.asarray(flat))
-    inner = np.asarray(sheet)[MARGIN : MARGIN + 8, MARGIN : MARGIN + 16, 0]
+    inner = np.asarray(sheet)[SHEET_MARGIN : SHEET_MARGIN + 8, SHEET_MARGIN : SHEET_MARGIN + 16, 0]
     np.testing.assert_array_equal(inner[:, :8], values[0, 0])
     np.testing.assert_array_equal(inner[:, 9:], values[0, 1][:, 1:])  # beside a thin line
 
@@ -88,8 +90,8 @@ def test_before_and_after() -> None:
     truth = pixels(3, 8, 8)
     sheet = before_after({"truth": truth, "given": truth // 2, "sample": truth}, scale=2)
     named = before_after({"truth": truth, "given": truth // 2}, ["one", "two", "three"], scale=2)
-    assert sheet.width == 2 * MARGIN + 3 * 16 + 2 * 6
-    assert named.width > 2 * MARGIN + 2 * 16 + 6 + 12
+    assert sheet.width == 2 * SHEET_MARGIN + 3 * 16 + 2 * 6
+    assert named.width > 2 * SHEET_MARGIN + 2 * 16 + 6 + 12
     colour = np.repeat(truth[..., None], 3, -1)
     np.testing.assert_array_equal(
         np.asarray(before_after({"truth": truth})), np.asarray(before_after({"truth": colour}))

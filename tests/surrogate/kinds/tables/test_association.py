@@ -8,13 +8,18 @@ import pytest
 from scipy.stats.contingency import association
 
 from surrogate.evaluation import distances
-from surrogate.kinds.tables.align import Column, Rows, shared
-from surrogate.kinds.tables.association import NAMES, affordable, arranged, features
+from surrogate.kinds.tables.align import Column, Rows, shared_columns
+from surrogate.kinds.tables.association import (
+    ASSOCIATION_NAMES,
+    affordable_rows,
+    features,
+    numbers_first,
+)
 from tests.surrogate.rows import shuffled, wines
 
 
 def columns(x: pd.DataFrame, y: pd.DataFrame) -> list[Column]:
-    return arranged(shared(Rows(x, "x"), Rows(y, "y"))[0])
+    return numbers_first(shared_columns(Rows(x, "x"), Rows(y, "y"))[0])
 
 
 def coefficients(x: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +75,7 @@ def test_several_tables_of_one_law_are_at_the_floor_and_shuffled_ones_are_not() 
     value = measure(left, right, np.ones(500), np.ones(800))
     floor = distances.floor(measure, right, np.ones(800), 500).mean(0)
     assert (value > 2 * floor).all()
-    assert len(value) == len(NAMES)
+    assert len(value) == len(ASSOCIATION_NAMES)
 
 
 def test_kinds_of_pairs_that_there_are_not() -> None:
@@ -84,12 +89,14 @@ def test_swapped_words_are_seen_though_cramers_v_is_the_same() -> None:
     x, y = wines(500), wines(500)
     x["colour"] = x.colour.map({"red": "white", "white": "red"})
     measure, (left, right) = features(columns(x[["colour", "place"]], y[["colour", "place"]]))
-    found = dict(zip(NAMES, measure(left, right, np.ones(500), np.ones(500)), strict=True))
+    found = dict(
+        zip(ASSOCIATION_NAMES, measure(left, right, np.ones(500), np.ones(500)), strict=True)
+    )
     assert found["cramers_v"] == pytest.approx(0, abs=1e-12)
     assert found["contingency"] > 0.3
 
 
 def test_rows_are_fewer_where_columns_are_many() -> None:
-    one = shared(Rows(wines(5), "x"))[0]
-    assert affordable(one) == 20_000
-    assert 1_000 <= affordable(one * 40) < 5_000
+    one = shared_columns(Rows(wines(5), "x"))[0]
+    assert affordable_rows(one) == 20_000
+    assert 1_000 <= affordable_rows(one * 40) < 5_000

@@ -8,7 +8,7 @@ import pytest
 
 from surrogate.errors import ModelError
 from surrogate.kinds.tables import boosting
-from surrogate.kinds.tables.align import Rows, shared
+from surrogate.kinds.tables.align import Rows, shared_columns
 from surrogate.kinds.tables.boosting import Features, accuracy, two_sample_test
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("few_rounds")
 def told(x: pd.DataFrame, y: pd.DataFrame, seed: int = 0) -> tuple[float, float]:
     sides = Rows(x, "x"), Rows(y, "y")
     return two_sample_test(
-        Features.of(shared(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed
+        Features.of(shared_columns(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed
     )
 
 
@@ -66,7 +66,7 @@ def test_a_thousand_words_and_columns_of_nothing() -> None:
     assert abs(share - 0.5) < 4 * error
     assert told(x[["none"]], y[["none"]])[0] == 0.5
     assert told(x[["same"]], y[["same"]])[0] == 0.5
-    codes = Features.of(shared(Rows(x, "x"), Rows(y, "y"))[0]).sides[0][:, 0]
+    codes = Features.of(shared_columns(Rows(x, "x"), Rows(y, "y"))[0]).sides[0][:, 0]
     assert codes.max() == boosting.MAX_TREE_WORDS
 
 

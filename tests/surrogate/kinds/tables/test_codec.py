@@ -16,7 +16,7 @@ import xarray as xr
 from constraints import compiled
 from surrogate.errors import ModelError
 from surrogate.kinds.tables.codec import TableCodec, kinds
-from surrogate.kinds.tables.schema import to_frame, understand
+from surrogate.kinds.tables.schema import infer_types, to_frame
 from surrogate.random import stream
 from tests.surrogate.rows import wines
 
@@ -36,7 +36,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def data() -> xr.Dataset:
-    return understand(table()).data
+    return infer_types(table()).data
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_samples_are_tables_again(codec: TableCodec) -> None:
     assert frame["maker"].isna().any()
     assert frame["density"].isna().any()
     assert (frame["litres"] == 0.75).all()
-    again = understand(frame, {"maker": "category", "place": "category"})
+    again = infer_types(frame, {"maker": "category", "place": "category"})
     assert {c.name: c.kind for c in again.columns} == {c.name: c.kind for c in codec.columns}
 
 
@@ -238,12 +238,12 @@ def test_what_is_missing_in_held_out_rows_only() -> None:
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"x": random.normal(size=100), "y": random.normal(size=100)})
     frame.loc[40, "x"] = np.nan
-    data = understand(frame).data
+    data = infer_types(frame).data
     codec = TableCodec.fit(data, np.delete(np.arange(100), 40))
     x = codec.encode(data, slice(None), stream(0), torch.float64)
     assert np.isnan(codec.finish(x)["x"]).nonzero()[0].tolist() == [40]
     only = frame.assign(x=np.where(np.arange(100) == 40, 1.5, np.nan))
-    data = understand(only).data
+    data = infer_types(only).data
     codec = TableCodec.fit(data, np.delete(np.arange(100), 40))
     assert codec.finish(codec.encode(data, slice(None), stream(0)))["x"][40] == 1.5
 
@@ -251,7 +251,7 @@ def test_what_is_missing_in_held_out_rows_only() -> None:
 def test_tables_that_cannot_be_learned() -> None:
     same = pd.DataFrame({"a": [1] * 60, "b": ["x"] * 60})
     with pytest.raises(ModelError, match="all rows are the same"):
-        TableCodec.fit(understand(same).data)
+        TableCodec.fit(infer_types(same).data)
 
 
 # --- keeping --------------------------------------------------------------------------------------

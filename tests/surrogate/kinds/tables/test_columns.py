@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from surrogate.errors import ModelError
 from surrogate.kinds.label_names import ABSENT
 from surrogate.kinds.tables import columns
-from surrogate.kinds.tables.columns import Numbers, Words, as_words, fitted, from_config
+from surrogate.kinds.tables.column_values import to_text
+from surrogate.kinds.tables.columns import (
+    CategoricalColumn,
+    NumericColumn,
+    fit_column,
+    from_config,
+)
 
 ROWS = 600
 
@@ -25,7 +31,7 @@ def random(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, 6])
 
 
-def there_and_back(column: Numbers | Words, values: np.ndarray) -> np.ndarray:
+def there_and_back(column: NumericColumn | CategoricalColumn, values: np.ndarray) -> np.ndarray:
     uniform = random(1).uniform(size=(len(values), column.size))
     x = column.encode(values, uniform)
     assert x.shape == (len(values), column.size)
@@ -33,8 +39,8 @@ def there_and_back(column: Numbers | Words, values: np.ndarray) -> np.ndarray:
     return column.finish(x)
 
 
-def fit(kind: str, values: np.ndarray, **attrs: Any) -> Numbers | Words:
-    return fitted("x", kind, values, attrs)
+def fit(kind: str, values: np.ndarray, **attrs: Any) -> NumericColumn | CategoricalColumn:
+    return fit_column("x", kind, values, attrs)
 
 
 def gaps(values: np.ndarray, share: float = 0.3) -> np.ndarray:
@@ -69,7 +75,7 @@ WORDS = {
 EVERY = NUMBERS | WORDS
 
 
-def column_of(name: str) -> Numbers | Words:
+def column_of(name: str) -> NumericColumn | CategoricalColumn:
     kind = "category" if "words" in name else "boolean"
     return fit(KIND.get(name, name) if name in NUMBERS else kind, EVERY[name])
 
@@ -124,7 +130,7 @@ def test_the_channel_of_a_missing_number_is_noise() -> None:
     x = column.encode(np.full(4000, np.nan), random().uniform(size=(4000, 2)))
     assert abs(x[:, 0].mean()) < 0.1
     assert abs(x[:, 0].std() - 1) < 0.1
-    present = Numbers.fit("x", "number", np.arange(9.0), {})
+    present = NumericColumn.fit("x", "number", np.arange(9.0), {})
     with pytest.raises(ModelError, match=r"x is missing in row 2, and never was"):
         present.encode(np.array([1.0, 2.0, np.nan]), np.zeros((3, 1)))
 
@@ -162,7 +168,7 @@ def test_many_words(count: int) -> None:
 
 
 def test_too_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "MOST_WORDS", 3)
+    monkeypatch.setattr(columns, "MAX_CATEGORIES", 3)
     with pytest.raises(ModelError, match=r"x has 4 different words, such as a, b, c; .*leave it"):
         fit("category", np.array(list("abcd"), object))
 
@@ -180,9 +186,9 @@ def test_any_words(words: list[str | None]) -> None:
 
 def test_whatever_says_that_a_word_is_missing() -> None:
     values = np.array(["a", None, np.nan, pd.NA, pd.NaT], object)
-    assert as_words(values).tolist() == ["a", *[ABSENT] * 4]
-    assert as_words(np.array([True, False])).tolist() == ["True", "False"]
-    assert as_words(np.array([3, 1, 3])).tolist() == ["3", "1", "3"]
+    assert to_text(values).tolist() == ["a", *[ABSENT] * 4]
+    assert to_text(np.array([True, False])).tolist() == ["True", "False"]
+    assert to_text(np.array([3, 1, 3])).tolist() == ["3", "1", "3"]
 
 
 # --- what never varies ----------------------------------------------------------------------------
@@ -203,7 +209,7 @@ def test_constants_have_no_channel(kind: str, value: Any) -> None:
     x = torch.zeros(5, 0, dtype=torch.float64)
     assert column.within(x).shape == (5, 0)
     decoded = column.decode(x)
-    assert decoded.shape == ((5, 1) if kind in columns.WORDS else (5,))
+    assert decoded.shape == ((5, 1) if kind in columns.CATEGORICAL_TYPES else (5,))
     again = from_config(json.loads(json.dumps(column.to_config())))
     assert there_and_back(again, values).tolist() == values.tolist()
 
@@ -276,9 +282,9 @@ def test_signals_are_what_is_finished(name: str) -> None:
     column = column_of(name)
     x = random(6).normal(0, 1.5, (3000, column.size))
     signals, made = column.signals_of(x), column.finish(x)
-    if isinstance(column, Words):
+    if isinstance(column, CategoricalColumn):
         words = np.array(column.categories, object)[signals]
-        assert words.tolist() == as_words(made).tolist()
+        assert words.tolist() == to_text(made).tolist()
     else:
         np.testing.assert_array_equal(columns.as_numbers("x", column.kind, made), signals)
 
@@ -306,7 +312,7 @@ def test_values_of_another_kind() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_columns_are_kept_as_json(name: str) -> None:
-    column = fitted("x", column_of(name).kind, EVERY[name], {"units": "m"})
+    column = fit_column("x", column_of(name).kind, EVERY[name], {"units": "m"})
     again = from_config(json.loads(json.dumps(column.to_config())))
     assert again.to_config() == column.to_config()
     assert again.attrs == {"units": "m"}

@@ -13,8 +13,8 @@ import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.kinds.tables.codec import TableCodec
-from surrogate.kinds.tables.dependents import Following
-from surrogate.kinds.tables.schema import understand
+from surrogate.kinds.tables.dependents import DerivedColumn
+from surrogate.kinds.tables.schema import infer_types
 from surrogate.random import stream
 
 CITIES = {
@@ -44,11 +44,11 @@ def table(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
 
 
 def codec_of(frame: pd.DataFrame, **types: str) -> TableCodec:
-    return TableCodec.fit(understand(frame, types).data)
+    return TableCodec.fit(infer_types(frame, types).data)
 
 
 def led(codec: TableCodec) -> dict[str, str]:
-    return {c.name: c.leader.name for c in codec.columns if isinstance(c, Following)}
+    return {c.name: c.determinant.name for c in codec.columns if isinstance(c, DerivedColumn)}
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +152,10 @@ def test_a_word_that_is_only_held_out_leads_like_the_others() -> None:
     frame = table()
     frame.loc[17, "city"] = "Oslo"
     frame.loc[17, ["country", "continent", "level"]] = ["Norway", "Europe", 40]
-    data = understand(frame).data
+    data = infer_types(frame).data
     codec = TableCodec.fit(data, np.delete(np.arange(ROWS), 17))
     column = next(c for c in codec.columns if c.name == "level")
-    assert isinstance(column, Following)
+    assert isinstance(column, DerivedColumn)
     assert max(column.values) == 40
     signal = codec.layout().find("level")
     assert signal is not None
@@ -186,7 +186,7 @@ def test_whatever_the_point_the_relation_holds(codec: TableCodec, spread: float)
 
 def test_data_come_back(codec: TableCodec) -> None:
     frame = table(seed=3)
-    data = understand(frame).data
+    data = infer_types(frame).data
     x = codec.encode(data, slice(None), stream(0), torch.float64)
     assert x.shape == (ROWS, *codec.shape)
     made = codec.to_dataset(x)
@@ -235,5 +235,5 @@ def test_what_follows_from_nothing(codec: TableCodec, odd: Any) -> None:
     config = json.loads(json.dumps(codec.to_config()))
     column = next(each for each in config["columns"] if each["name"] == "country")
     column["follows"] = odd
-    with pytest.raises(ModelError, match="what 'country' follows from is not there"):
+    with pytest.raises(ModelError, match="the column that 'country' depends on is missing"):
         TableCodec.from_config(config)

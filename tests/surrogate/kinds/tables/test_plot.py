@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surrogate.kinds.tables.align import Column, Rows, shared
-from surrogate.kinds.tables.plot import MISSING, UNITS, WORDS, Bars, bars, small_multiples
+from surrogate.kinds.tables.align import Column, Rows, shared_columns
+from surrogate.kinds.tables.plot import (
+    MAX_INTEGER_BARS,
+    MAX_WORD_BARS,
+    MISSING_LABEL,
+    Bars,
+    bars,
+    small_multiples,
+)
 from tests.surrogate.rows import wines
 
 Number = st.floats(allow_nan=True, allow_infinity=False)  # the tiniest and the largest included
@@ -20,7 +27,7 @@ Number = st.floats(allow_nan=True, allow_infinity=False)  # the tiniest and the 
 def made(*sides: list[object], weights: list[float] | None = None) -> Bars:
     tables = [Rows(pd.DataFrame({"a": side}), "them", least=1) for side in sides]
     ones = [each.weights for each in tables]
-    return bars(shared(*tables)[0][0], ones if weights is None else [np.array(weights)])
+    return bars(shared_columns(*tables)[0][0], ones if weights is None else [np.array(weights)])
 
 
 @settings(max_examples=60, deadline=None)
@@ -46,13 +53,13 @@ def test_whole_numbers_have_a_bar_each() -> None:
     np.testing.assert_allclose(found.shares[0], [0.5, 0.25, 0.25, 0, 0, 0, 0])
     np.testing.assert_allclose(found.shares[1], [0, 0.75, 0, 0, 0, 0, 0.25])
     assert found.labels == {1: "4", 3: "6", 5: "8"}
-    assert len(made([0, UNITS + 1]).shares[0]) < UNITS
+    assert len(made([0, MAX_INTEGER_BARS + 1]).shares[0]) < MAX_INTEGER_BARS
 
 
 def test_missing_values_have_a_bar_of_their_own() -> None:
     found = made([1.0, None, 2.5, None])
     assert found.shares[0][-1] == 0.5
-    assert found.labels[len(found.shares[0]) - 1] == MISSING
+    assert found.labels[len(found.shares[0]) - 1] == MISSING_LABEL
     assert found.shares[0][-2] == 0  # a gap between
     assert made([None, None]).shares[0][-1] == 1
     assert made(["a", None, None, None]).shares[0][-1] == 0.75
@@ -61,9 +68,9 @@ def test_missing_values_have_a_bar_of_their_own() -> None:
 def test_the_rarer_words_share_a_bar() -> None:
     words: list[object] = ["often"] * 50 + [f"word {k}" for k in range(1000)]
     found = made(words)
-    assert len(found.shares[0]) == WORDS + 1
+    assert len(found.shares[0]) == MAX_WORD_BARS + 1
     assert found.labels[0] == "often"
-    assert found.labels[WORDS] == f"{1001 - WORDS:,} others"
+    assert found.labels[MAX_WORD_BARS] == f"{1001 - MAX_WORD_BARS:,} others"
     assert len(made(list("abcdefghi")).shares[0]) == 9  # others of one word would be silly
 
 
@@ -97,7 +104,7 @@ def test_weights() -> None:
 
 def test_a_panel_for_each_column() -> None:
     x, y = Rows(wines(50, 1), "x"), Rows(wines(60, 2).rename(columns={"sugar": "$x <b>"}), "y")
-    columns = [*shared(x, y)[0], Column("$x^ <b>", "number", (np.ones(50), np.ones(60)))]
+    columns = [*shared_columns(x, y)[0], Column("$x^ <b>", "number", (np.ones(50), np.ones(60)))]
     notes = {"alcohol": "D 0.1"}
     figure = small_multiples(columns, [x.weights, y.weights], notes=notes, title="50 rows")
     titles = [axis.get_title(loc="left") for axis in figure.axes]
@@ -106,5 +113,5 @@ def test_a_panel_for_each_column() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.draw_without_rendering()
-    alone = small_multiples(shared(x)[0], [x.weights])
+    alone = small_multiples(shared_columns(x)[0], [x.weights])
     assert all(len(axis.patches) == 1 for axis in alone.axes)

@@ -8,14 +8,14 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from surrogate.kinds.tables import privacy as module
-from surrogate.kinds.tables.align import Rows, shared
-from surrogate.kinds.tables.privacy import NEAREST, Privacy, Records, privacy
+from surrogate.kinds.tables.align import Rows, shared_columns
+from surrogate.kinds.tables.privacy import NEAR_SHARE, Privacy, Records, privacy
 from tests.surrogate.rows import wines
 
 
 def found(x: pd.DataFrame, y: pd.DataFrame, train: pd.DataFrame | None = None) -> Privacy:
     sides = [Rows(x, "x"), Rows(y, "y"), *([] if train is None else [Rows(train, "train")])]
-    columns, _ = shared(*sides)
+    columns, _ = shared_columns(*sides)
     return privacy(columns, sides[0].weights, held_out=train is not None)
 
 
@@ -23,7 +23,7 @@ def found(x: pd.DataFrame, y: pd.DataFrame, train: pd.DataFrame | None = None) -
 def test_new_rows_are_as_near_as_real_ones(seed: int) -> None:
     made = found(wines(500, seed + 1), wines(700, seed + 50))
     assert not made.memorised
-    assert made.near == pytest.approx(NEAREST, abs=4 * made.error)
+    assert made.near == pytest.approx(NEAR_SHARE, abs=4 * made.error)
     assert made.samples.median == pytest.approx(made.real.median, rel=0.1)
     assert made.samples.copies == made.real.copies == 0
     held = found(wines(500, seed + 1), wines(300, seed + 20), wines(700, seed + 50))
@@ -62,13 +62,13 @@ def test_duplicates_that_real_tables_have_are_no_alarm() -> None:
     made = found(x, y)
     assert made.samples.copies == made.real.copies == 1
     assert not made.memorised
-    assert made.near == pytest.approx(NEAREST)
+    assert made.near == pytest.approx(NEAR_SHARE)
 
 
 def test_distances_by_another_way() -> None:
     x, train = wines(60, 1), wines(90, 2)
     names, words = ["alcohol", "sugar", "quality"], ["colour", "place", "old"]
-    columns, _ = shared(Rows(x[names + words], "x"), Rows(train[names + words], "train"))
+    columns, _ = shared_columns(Rows(x[names + words], "x"), Rows(train[names + words], "train"))
     records = Records.of(columns, 1)
     mean, deviation = train[names].mean(), train[names].std(ddof=0)
     a, b = ((each[names] - mean) / deviation for each in (x, train))

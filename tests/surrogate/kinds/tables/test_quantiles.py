@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from surrogate.errors import ModelError
-from surrogate.kinds.tables.quantiles import DIGITS, Quantiles
+from surrogate.kinds.tables.quantiles import MAX_DIGITS, Quantiles
 
 FAST = settings(deadline=None, max_examples=60)
 ENDS = st.tuples(st.booleans(), st.booleans())
@@ -371,7 +371,8 @@ GOOD: dict[str, Any] = {
         {"start": ["a", "b"]}, {"start": {}}, {"start": 1.0}, {"start": [10**400, 2.0]},
         {"stop": [2.5, 3.0]}, {"stop": [0.5, 3.0]}, {"stop": [1.0, math.nan]}, {"stop": [1.0]},
         {"stop": None}, {"stop": []},
-        {"digits": -1}, {"digits": DIGITS + 1}, {"digits": 0.5}, {"digits": "1"}, {"digits": True},
+        {"digits": -1}, {"digits": MAX_DIGITS + 1}, {"digits": 0.5}, {"digits": "1"},
+        {"digits": True},
         {"beyond": 0.0}, {"beyond": 0.5}, {"beyond": -1}, {"beyond": math.nan}, {"beyond": "x"},
         {"beyond": None}, {"beyond": []}, {"beyond": 10**400},
     ],

@@ -13,7 +13,7 @@ from constraints import parse
 from surrogate.data import evaluate
 from surrogate.errors import ModelError
 from surrogate.kinds.labels import label
-from surrogate.kinds.tables.align import Rows, shared
+from surrogate.kinds.tables.align import Rows, shared_columns
 from surrogate.kinds.tables.report import Table, associations
 from surrogate.reports import figures as pictures
 from surrogate.reports.conditions import condition
@@ -119,7 +119,7 @@ def test_associations_of_each_side() -> None:
     x, y = wines(300, 1), wines(300, 2)
     sides = Rows(x, "x"), Rows(y, "y")
     names, found = associations(
-        Table(tuple(shared(*sides)[0]), tuple(each.weights for each in sides))
+        Table(tuple(shared_columns(*sides)[0]), tuple(each.weights for each in sides))
     )
     assert names[-3:] == ["colour", "place", "old"]
     a, b = names.index("alcohol"), names.index("quality")

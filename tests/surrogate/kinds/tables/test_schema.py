@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surrogate.errors import ModelError
-from surrogate.kinds.tables.schema import Column, Understood, to_frame, understand
+from surrogate.kinds.tables.schema import ColumnSummary, TypedTable, infer_types, to_frame
 
 SHARED = Path(__file__).parents[5] / "shared" / "data"
 N = 60
@@ -29,9 +29,9 @@ def table(**columns: Any) -> pd.DataFrame:
 
 def one(
     values: Any, kind: str | None = None, missing: str = "model"
-) -> tuple[Column, xr.DataArray]:
+) -> tuple[ColumnSummary, xr.DataArray]:
     """What is understood of a column `x`."""
-    found = understand(table(x=values), {} if kind is None else {"x": kind})
+    found = infer_types(table(x=values), {} if kind is None else {"x": kind})
     assert found.columns[1].name == "x"
     return found.columns[1], found.data["x"]
 
@@ -42,7 +42,7 @@ def cycle(*values: object) -> list[object]:
 
 def refused(values: Any, kind: str | None = None) -> str:
     with pytest.raises(ModelError) as problem:
-        understand(table(x=values), {} if kind is None else {"x": kind})
+        infer_types(table(x=values), {} if kind is None else {"x": kind})
     return str(problem.value)
 
 
@@ -99,7 +99,9 @@ def test_missing_values_of_every_kind() -> None:
 
 def test_markers_among_numbers_are_missing_values_and_said() -> None:
     column, data = one(cycle("1", "?", "3", "n/a"))
-    assert column == Column("x", "integer", 30, 2, "'?' or 'n/a' is taken as missing, 30 times")
+    assert column == ColumnSummary(
+        "x", "integer", 30, 2, "'?' or 'n/a' is taken as missing, 30 times"
+    )
     assert np.isnan(data.values[1])
     column, _ = one(cycle("2020-01-31", "-"))
     assert (column.kind, column.missing) == ("date", 30)
@@ -144,7 +146,7 @@ def test_times_with_zones_are_in_utc() -> None:
     ],
 )
 def test_left_out(values: Any, note: str) -> None:
-    found = understand(table(x=values))
+    found = infer_types(table(x=values))
     assert list(found.data) == ["real"]
     assert (found.columns[1].kind, found.columns[1].note) == ("ignore", note)
     assert found.lines() == ["numbers: real", f"left out: x ({note})"]
@@ -156,31 +158,31 @@ def test_what_is_not_left_out() -> None:
     assert one(np.arange(N), "number")[0].kind == "number"
     assert one([f"word {i}" for i in range(N)], "category")[0].distinct == N
     assert one([7] * N)[0].distinct == 1
-    assert list(understand(table(x=cycle(1, 2)), {"x": "ignore"}).data) == ["real"]
+    assert list(infer_types(table(x=cycle(1, 2)), {"x": "ignore"}).data) == ["real"]
 
 
 def test_an_index_that_was_saved() -> None:
     shuffled = RANDOM.permutation(N) + 5
-    found = understand(pd.DataFrame({"Unnamed: 0": shuffled, "real": REAL}))
+    found = infer_types(pd.DataFrame({"Unnamed: 0": shuffled, "real": REAL}))
     assert found.columns[0].note.startswith("a row number")
     frame = pd.DataFrame({"real": REAL, "Unnamed: 1": REAL})
-    assert understand(frame).columns[1].note == "it has no name in the header"
-    assert "Unnamed: 1" in understand(frame, {"Unnamed: 1": "number"}).data
+    assert infer_types(frame).columns[1].note == "it has no name in the header"
+    assert "Unnamed: 1" in infer_types(frame, {"Unnamed: 1": "number"}).data
 
 
 def test_verdicts_are_not_learned() -> None:
-    found = understand(table(satisfied=cycle(True, False), robustness=REAL))
+    found = infer_types(table(satisfied=cycle(True, False), robustness=REAL))
     assert list(found.data) == ["real"]
     assert "left out: satisfied (a verdict of surrogate)" in found.lines()[1]
-    assert "satisfied_" in understand(table(satisfied=cycle(True, False))).data
+    assert "satisfied_" in infer_types(table(satisfied=cycle(True, False))).data
 
 
 def test_too_many_words() -> None:
     words = [f"w{i % 2500}" for i in range(5000)]
     frame = pd.DataFrame({"x": words, "real": np.arange(5000) % 7})
-    assert "2,500 different words" in understand(frame).columns[0].note
+    assert "2,500 different words" in infer_types(frame).columns[0].note
     with pytest.raises(ModelError, match="at most 2,000"):
-        understand(frame, {"x": "category"})
+        infer_types(frame, {"x": "category"})
 
 
 # --- overruled ------------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ def test_refused(values: Any, says: str) -> None:
 def test_refused_tables() -> None:
     def error(frame: pd.DataFrame, **settings: Any) -> str:
         with pytest.raises(ModelError) as problem:
-            understand(frame, **settings)
+            infer_types(frame, **settings)
         return str(problem.value)
 
     good = table(colour=cycle("red", "white"))
@@ -272,14 +274,14 @@ def test_refused_tables() -> None:
 def test_missing_values_refused_or_dropped() -> None:
     frame = table(a=cycle(1, 2, 3, 4, 5, 6, None), b=cycle(True, *[False] * 6), c=[None] * N)
     with pytest.raises(ModelError, match="missing: a 8; first a in row 6"):
-        understand(frame, missing="refuse")
-    found = understand(frame, missing="drop")
+        infer_types(frame, missing="refuse")
+    found = infer_types(frame, missing="drop")
     assert found.dropped == 8
     assert dict(found.data.sizes) == {"sample": 52}
     assert found.data.a.dtype == np.int64
     assert "missing values: a 8; the 8 of 60 rows that have some are dropped" in found.lines()
     with pytest.raises(ModelError, match="30 rows of 60 without missing values are too few"):
-        understand(table(x=cycle(1, None)), missing="drop")
+        infer_types(table(x=cycle(1, None)), missing="drop")
 
 
 def test_what_is_said() -> None:
@@ -287,7 +289,7 @@ def test_what_is_said() -> None:
         n=cycle(1, 2, None), colour=cycle("red", "white"), ok=cycle(True, False),
         day=cycle("2020-01-31", "2020-02-01"), name=[f"w{i}" for i in range(N)],
     )  # fmt: skip
-    assert understand(frame).lines() == [
+    assert infer_types(frame).lines() == [
         "numbers: real",
         "whole numbers: n",
         "categories: colour (2)",
@@ -297,16 +299,16 @@ def test_what_is_said() -> None:
         "missing values, which are modelled: n 20",
     ]
     wide = pd.DataFrame(RANDOM.normal(size=(N, 150)), columns=[f"x{i}" for i in range(150)])
-    (line,) = understand(wide).lines()
+    (line,) = infer_types(wide).lines()
     assert line.endswith("x11 and 138 more")
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the data are not part of the project")
 def test_tables_that_people_know() -> None:
-    wine = understand(pd.read_csv(SHARED / "winequality-white.csv", sep=";"))
+    wine = infer_types(pd.read_csv(SHARED / "winequality-white.csv", sep=";"))
     assert {each.kind for each in wine.columns[:-1]} <= {"number", "integer"}
-    assert wine.columns[-1] == Column("quality", "integer", 0, 7)
-    adult = understand(pd.read_csv(SHARED / "adult.csv.gz"), {"age": "category"})
+    assert wine.columns[-1] == ColumnSummary("quality", "integer", 0, 7)
+    adult = infer_types(pd.read_csv(SHARED / "adult.csv.gz"), {"age": "category"})
     assert [each.name for each in adult.columns if each.missing or each.kind == "ignore"] == []
     assert "?" in set(adult.data["workclass"].values)
     assert "39" in set(adult.data["age"].values)
@@ -315,9 +317,9 @@ def test_tables_that_people_know() -> None:
 # --- and back -------------------------------------------------------------------------------------
 
 
-def both(found: Understood) -> tuple[pd.DataFrame, Understood]:
+def both(found: TypedTable) -> tuple[pd.DataFrame, TypedTable]:
     frame = to_frame(found.data)
-    return frame, understand(frame, {each.name: each.kind for each in found.columns})
+    return frame, infer_types(frame, {each.name: each.kind for each in found.columns})
 
 
 def test_a_table_and_back() -> None:
@@ -325,7 +327,7 @@ def test_a_table_and_back() -> None:
         n=cycle(1, 2, None), colour=cycle("red", None), ok=cycle(True, False, None),
         sure=cycle(True, False), day=cycle("2020-01-31", None), count=cycle(3, 4),
     )  # fmt: skip
-    found = understand(frame)
+    found = infer_types(frame)
     made, again = both(found)
     assert list(made) == list(frame)
     kinds = {name: str(kind) for name, kind in made.dtypes.items()}
@@ -339,7 +341,7 @@ def test_a_table_and_back() -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "", " a", "?", "x y"]), min_size=N, max_size=N))
 def test_words_survive(words: list[str]) -> None:
-    found = understand(table(x=words), {"x": "category"})
+    found = infer_types(table(x=words), {"x": "category"})
     if "x" in found.data:
         expected = [word.strip() or None for word in words]
         assert found.data.x.values.tolist() == expected == to_frame(found.data)["x"].tolist()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from surrogate.errors import ModelError
 from surrogate.kinds.tables import spellings
-from surrogate.kinds.tables.schema import understand, with_dates
+from surrogate.kinds.tables.schema import infer_types, with_parsed_text
 from tests.surrogate.kinds.tables.test_schema import N, cycle, one, table
 
 FIRST = "2012-03-04"
@@ -123,19 +123,19 @@ def test_large_numbers_are_rounded() -> None:
 @pytest.mark.parametrize("name", ["id", "user_id", "PassengerId", "Customer ID", "UUID"])
 def test_numbers_of_things(name: str) -> None:
     values = np.random.default_rng(0).permutation(N) * 7 + 100
-    assert "an identifier" in understand(table(**{name: values})).columns[1].note
-    assert name in understand(table(**{name: values % 9})).data
-    assert "paid" in understand(table(paid=values)).data
+    assert "an identifier" in infer_types(table(**{name: values})).columns[1].note
+    assert name in infer_types(table(**{name: values % 9})).data
+    assert "paid" in infer_types(table(paid=values)).data
 
 
 def test_names_that_cannot_be_used() -> None:
     frame = table(**{"sample": cycle(1, 2), 'a"b': cycle(1, 2), "a'b": REAL_TOO, "c\nd": REAL_TOO})
-    found = understand(frame, {'a"b': "category"})
+    found = infer_types(frame, {'a"b': "category"})
     assert list(found.data) == ["real", "sample_", "a'b_", "a'b", "c d"]
     assert found.data["a'b_"].attrs["kind"] == "category"
     said = "called 'sample' in the table, a name that cannot be used here"
     assert f"sample_: {said}" in found.lines()
-    blank = understand(table(**{" ": REAL_TOO}))
+    blank = infer_types(table(**{" ": REAL_TOO}))
     assert blank.columns[1].note == "it has no name in the header"
 
 
@@ -144,11 +144,11 @@ REAL_TOO = np.random.default_rng(1).normal(size=N)
 
 def test_numbers_of_rows_that_belong_together() -> None:
     numbers = {"sample": np.arange(N) // 2, "instance": np.arange(N) % 2 + 1}
-    assert list(understand(table(**numbers)).data) == ["real"]
+    assert list(infer_types(table(**numbers)).data) == ["real"]
 
 
 def test_a_table_of_text_is_checked_in_plain_spelling() -> None:
-    made = with_dates(table(day=cycle("3/4/2012", "12/31/2012"), price=cycle("$3,000", "$5")))
+    made = with_parsed_text(table(day=cycle("3/4/2012", "12/31/2012"), price=cycle("$3,000", "$5")))
     assert made["day"].iloc[0] == pd.Timestamp(FIRST)
     assert made["price"].tolist()[:2] == [3000, 5]
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from surrogate.errors import ModelError
-from surrogate.kinds.tables.align import Rows, shared
+from surrogate.kinds.tables.align import Rows, shared_columns
 from surrogate.kinds.tables.train_on_synthetic import Usefulness, usefulness
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("few_rounds")
 
 def learned(x: pd.DataFrame, y: pd.DataFrame, target: str) -> Usefulness:
     sides = Rows(x, "x"), Rows(y, "y")
-    return usefulness(shared(*sides)[0], target, sides[0].weights, sides[1].weights)
+    return usefulness(shared_columns(*sides)[0], target, sides[0].weights, sides[1].weights)
 
 
 @pytest.mark.parametrize(
