@@ -96,7 +96,7 @@ def _c(expression: rates.Expression, rename: dict[str, str]) -> str:
         return f"({parts[1]} ? {parts[0]} : {parts[2]})"
     if expression.operator in _C:
         return _C[expression.operator].format(*parts)
-    if rates.OPERATORS[expression.operator].infix:
+    if rates.RATE_OPERATORS[expression.operator].infix:
         return f"({parts[0]} {expression.operator} {parts[1]})"
     return f"{expression.operator}({', '.join(parts)})"
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from simulators.errors import SimulationError
 
 _OWNER = f"{uuid.getnode():x}"  # other machines may write to the same folder
-_NUMBERS = itertools.count()
+_PART_NUMBERS = itertools.count()
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """A path to write to that takes the target's place at the end, or disappears on any failure."""
     _sweep(target)
-    part = target.with_name(f".{target.name}.{_OWNER}-{os.getpid()}-{next(_NUMBERS)}.part")
+    part = target.with_name(f".{target.name}.{_OWNER}-{os.getpid()}-{next(_PART_NUMBERS)}.part")
     old = part.with_suffix(".old.part")
     try:
         yield part
@@ -40,7 +40,9 @@ def replacing(target: Path) -> Iterator[Path]:
         free = shutil.disk_usage(target.parent).free
         raise SimulationError(
             f"cannot write {str(target)!r} ({problem}; {free / 1e6:.0f} MB free there): "
-            "nothing was changed"
+            "nothing was changed",
+            value=str(target),
+            remedy="free some space there, or choose another place",
         ) from problem
     finally:
         remove(part)

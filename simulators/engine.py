@@ -15,9 +15,8 @@ from simulators.kernels.codegen import codes
 from simulators.kernels.codegen.build import compile_kernel, forget
 from simulators.kernels.codegen.program import Program, lower
 from simulators.network import ReactionNetwork
+from simulators.quantities import MAX_COUNT
 from simulators.start import Start
-
-MAX_COUNT = 2.0**53  # counts are exact in a float64 up to here
 
 
 @dataclass
@@ -128,8 +127,14 @@ class Engine:
         shorter: Remedy = ("shorten the time grid (", Setting("until"), ") or check the rates")
         reasons: dict[int, tuple[str, Remedy]] = {
             codes.TOO_LARGE: ("a count grew past 2^53, the largest exact whole number,", shorter),
-            codes.EVENT_LOOP: ("events keep triggering each other", ()),
-            codes.BAD_ASSIGNMENT: ("an event assigns a species a value that is not a count", ()),
+            codes.EVENT_LOOP: (
+                "events keep triggering each other",
+                "write triggers that an event's own assignments do not meet again",
+            ),
+            codes.BAD_ASSIGNMENT: (
+                "an event assigns a species a value that is not a count",
+                "assign whole numbers >= 0, with floor(...) where needed",
+            ),
             codes.STEP_TOO_SMALL: ("the ODE is stiff or explodes: its step vanishes", shorter),
         }
         problem, remedy = reasons[code]
@@ -156,16 +161,20 @@ class Engine:
             rate = float(np.asarray(rates.evaluate(law, values)).reshape(()))
             if not 0 <= rate < np.inf:
                 return SimulationError(
-                    f"reaction {reaction.name!r} has the rate {rate:.6g} {place}; "
-                    "rates must be finite and >= 0",
+                    f"reaction {reaction.name!r} has the rate {rate:.6g} {place}",
                     value=rate,
-                    remedy=f"check its law {law}",
+                    remedy=f"rates must be finite and >= 0: check its law {law}",
                 )
             short = [name for name, by in reaction.change.items() if state[name] + by < 0]
             if rate > 0 and short:
                 return SimulationError(
-                    f"reaction {reaction.name!r} would make {short[0]} negative {place}; its rate "
-                    f"{law} is {rate:.6g} there and must be 0 when reactants run out",
+                    f"reaction {reaction.name!r} would make {short[0]} negative {place}: its "
+                    f"rate {law} is {rate:.6g}",
                     value=rate,
+                    remedy="the rate must be 0 when reactants run out",
                 )
-        return SimulationError(f"a rate became negative or not a number {place}")
+        return SimulationError(
+            f"a rate became negative or not a number {place}",
+            value=state,
+            remedy="check the rate laws there",
+        )

@@ -24,7 +24,7 @@ BLOCK_BYTES = 48_000_000  # of trajectories in float64: what bounds memory when 
 TASK_BYTES = 3_000_000  # of these, the share of one task: it stays in the cache
 TASK_SECONDS = 0.2  # a task should take no longer, for smooth progress
 MIN_TASK_SAMPLES, FIRST_TASK_SAMPLES = 64, 512
-MAX_THREADS = 1024
+MAX_SIMULATION_THREADS = 1024
 
 
 def simulate(
@@ -170,7 +170,7 @@ def thread_count(threads: int | None) -> int:
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-    check_count("threads", threads, 1, MAX_THREADS)
+    check_count("threads", threads, 1, MAX_SIMULATION_THREADS)
     return threads
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 # the only import from another package: a base class that users can catch by one name
 from constraints.errors import Action as Action
+from constraints.errors import FormulaError, SurrogateError, misspelt
 from constraints.errors import ImpossibleError as NothingSatisfiesError
 from constraints.errors import Remedy as Remedy
 from constraints.errors import Setting as Setting
-from constraints.errors import SurrogateError, misspelt
 
 
 class SimulatorError(SurrogateError):
@@ -18,6 +18,12 @@ class SimulatorError(SurrogateError):
 
 class InputError(SimulatorError, ValueError):
     """A name, number, rate law or file that cannot mean anything here."""
+
+    exit_code = 2
+
+
+class ExpressionError(InputError, FormulaError):
+    """A rate law or condition that cannot be read; a caret points at the place."""
 
     exit_code = 2
 

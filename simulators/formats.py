@@ -1,4 +1,4 @@
-"""File formats of trajectories that are written slice by slice: one entry of `FORMATS` each."""
+"""File formats of trajectories that are written slice by slice: one entry of `SINKS` each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import xarray as xr
 
-COMPRESSION: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
+NETCDF_COMPRESSION: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
 
 
 class Sink(Protocol):
@@ -51,7 +51,7 @@ class NetCDF:
                 [str(d) for d in array.dims],
                 chunksizes=sizes,
                 fill_value=False,
-                **COMPRESSION,
+                **NETCDF_COMPRESSION,
             )
             variable.setncatts(array.attrs)
         self.put("time", 0, template["time"].values)
@@ -106,5 +106,5 @@ class Zarr:
             zarr.consolidate_metadata(self.path)
 
 
-FORMATS: dict[str, Callable[[Path, xr.Dataset, int], Sink]] = {".nc": NetCDF, ".zarr": Zarr}
-SUFFIXES = tuple(FORMATS)
+SINKS: dict[str, Callable[[Path, xr.Dataset, int], Sink]] = {".nc": NetCDF, ".zarr": Zarr}
+SUFFIXES = tuple(SINKS)

@@ -32,9 +32,10 @@ from simulators.errors import InputError, unknown
 from simulators.rates import Expression, Number
 from simulators.reactions import Event, Reaction, as_expression, mass_action
 
-MAX_POINTS = 10_000_000  # of the time grid
+MIN_POINTS, MAX_POINTS = 2, 10_000_000  # of an even time grid
+AS_NUMBER = "write piecewise(1, condition, 0)"
 STARTS = ("fixed", "uniform")
-_NAME = re.compile(r"[^\W\d]\w*")
+_VARIABLE_NAME = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +86,11 @@ class ReactionNetwork:
         while waiting:
             ready = [k for k, rule in waiting.items() if not rates.names(rule) & waiting.keys()]
             if not ready:
-                raise InputError(f"rules depend on each other in a circle: {', '.join(waiting)}")
+                raise InputError(
+                    f"rules depend on each other in a circle: {', '.join(waiting)}",
+                    value=tuple(waiting),
+                    remedy="compute one of them without the others",
+                )
             for name in ready:
                 done[name] = rates.substitute(waiting.pop(name), done)
         return done
@@ -183,7 +188,11 @@ class ReactionNetwork:
             events = [Event(**event) for event in data["events"]]
             return cls(**{**data, "reactions": reactions, "events": events})
         except (KeyError, TypeError) as problem:
-            raise InputError(f"not a description of a reaction network: {problem}") from None
+            raise InputError(
+                f"not a description of a reaction network: {problem}",
+                value=data,
+                remedy="give what ReactionNetwork.to_dict returns",
+            ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ReactionNetwork.from_dict, (self.to_dict(),)
@@ -213,11 +222,17 @@ class ReactionNetwork:
 
     def _check_names(self) -> None:
         if not self.species:
-            raise InputError(f"network {self.name!r} has no species")
+            raise InputError(
+                f"network {self.name!r} has no species",
+                value=self.name,
+                remedy='name them with their initial counts: species={"S": 95}',
+            )
         seen: set[str] = set()
         for name in (*self.species, *self.parameters, *self.rules):
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise InputError(f"{name!r} is not a name: letters, digits and _ only", value=name)
+            if not isinstance(name, str) or not _VARIABLE_NAME.fullmatch(name):
+                raise InputError(
+                    f"{name!r} is not a name", value=name, remedy="use letters, digits and _ only"
+                )
             if name in rates.RESERVED or name in ("sample", "step"):
                 raise InputError(
                     f"the name {name!r} is reserved",
@@ -225,13 +240,17 @@ class ReactionNetwork:
                     remedy=f"call it {name}_ or the like",
                 )
             if name in seen:
-                raise InputError(f"the name {name!r} is used twice")
+                raise InputError(
+                    f"the name {name!r} is used twice", value=name, remedy="rename one of them"
+                )
             seen.add(name)
         for parts in (self.reactions, self.events):
             for label, count in Counter(part.name for part in parts).items():
                 if count > 1:
                     raise InputError(
-                        f"two reactions or two events are named {label!r}", value=label
+                        f"two reactions or two events are named {label!r}",
+                        value=label,
+                        remedy="rename one of them",
                     )
 
     @cached_property
@@ -247,7 +266,11 @@ class ReactionNetwork:
             rule = as_expression(text)
             self._known(rule, f"rule {name!r}")
             if rates.kind(rule) != "real":
-                raise InputError(f"rule {name!r} is a condition, not a number: {rule}")
+                raise InputError(
+                    f"rule {name!r} is a condition, not a number: {rule}",
+                    value=str(rule),
+                    remedy=AS_NUMBER,
+                )
         _ = self.inlined_rules
 
     def _check_reactions(self) -> None:
@@ -259,7 +282,11 @@ class ReactionNetwork:
             law = as_expression(reaction.rate)
             self._known(law, where)
             if rates.kind(law) != "real":
-                raise InputError(f"{where}: the rate is a condition, not a number: {law}")
+                raise InputError(
+                    f"{where}: the rate is a condition, not a number: {law}",
+                    value=str(law),
+                    remedy=AS_NUMBER,
+                )
         _ = self.propensities
 
     def _check_events(self) -> None:
@@ -268,7 +295,11 @@ class ReactionNetwork:
             trigger = as_expression(event.trigger)
             self._known(trigger, where)
             if rates.kind(trigger) != "bool":
-                raise InputError(f"{where}: the trigger is not a condition: {trigger}")
+                raise InputError(
+                    f"{where}: the trigger is not a condition: {trigger}",
+                    value=str(trigger),
+                    remedy="compare it with something, as in I > 20",
+                )
             for name, value in event.assignments.items():
                 if name not in self.species and name not in self.parameters:
                     raise unknown("species or parameter", name, [*self.species, *self.parameters])
@@ -280,12 +311,21 @@ class ReactionNetwork:
         if self.population is not None and self.population not in self.parameters:
             raise unknown("parameter", self.population, self.parameters)
         if (self.population or self.start == "uniform") and self.total is None:
-            raise InputError(f"network {self.name!r} conserves no total of its species")
+            raise InputError(
+                f"network {self.name!r} conserves no total of its species",
+                value=self.name,
+                remedy='leave out population, and use start="fixed"',
+            )
         for name, count in self.species.items():
             where = f"initial count of {name!r}"
             extra = rates.names(as_expression(count)) - self.parameters.keys()
             if extra:
-                raise InputError(f"{where}: only parameters may occur, not {sorted(extra)[0]!r}")
+                raise InputError(
+                    f"{where}: {sorted(extra)[0]!r} is no parameter",
+                    value=sorted(extra)[0],
+                    allowed=self.parameters,
+                    remedy="write it with parameters and numbers only",
+                )
         _check_even(self.until, self.points)
 
 
@@ -299,9 +339,10 @@ def _check_even(until: float, points: int) -> None:
     if isinstance(until, bool) or not isinstance(until, Real) or not 0 < until < float("inf"):
         raise InputError(f"until must be a number > 0, not {until!r}", value=until)
     whole = isinstance(points, int | np.integer) and not isinstance(points, bool)
-    if not whole or not 1 <= points <= MAX_POINTS:
+    if not whole or not MIN_POINTS <= points <= MAX_POINTS:
         raise InputError(
-            f"points must be a whole number from 1 to {MAX_POINTS:,}, not {points!r}", value=points
+            f"points must be a whole number from {MIN_POINTS} to {MAX_POINTS:,}, not {points!r}",
+            value=points,
         )
 
 

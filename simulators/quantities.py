@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from simulators.errors import InputError
+from simulators.errors import Action, InputError
+
+MAX_COUNT = 2**53  # beyond, a float64 does not hold every whole number
 
 
 class Quantity(Protocol):
@@ -97,7 +99,14 @@ def quantity(name: str, value: Any, samples: int) -> Quantity:
     if isinstance(value, tuple) and len(value) == 2:
         low, high = (_finite(name, bound) for bound in value)
         if low > high:
-            raise InputError(f"range of {name!r} is empty: {low:g}..{high:g}", value=value)
+            raise InputError(
+                f"range of {name!r} is empty: {low:g}..{high:g}",
+                value=value,
+                remedy=Action(
+                    f"write the lower bound first: ({high:g}, {low:g})",
+                    f"write the lower bound first: {name}={high:g}..{low:g}",
+                ),
+            )
         return Range(low, high)
     array = (
         np.asarray(value)

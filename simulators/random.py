@@ -15,7 +15,7 @@ import numpy as np
 from simulators.errors import InputError
 
 GOLDEN = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
+_MASK_64 = (1 << 64) - 1
 
 
 class Word(IntEnum):
@@ -28,7 +28,11 @@ class Word(IntEnum):
 
 def check_seed(seed: int) -> int:
     """The seed as an integer in [0, 2^64)."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= _MASK:
+    if (
+        isinstance(seed, bool)
+        or not isinstance(seed, int | np.integer)
+        or not 0 <= seed <= _MASK_64
+    ):
         raise InputError(
             f"seed must be a whole number from 0 to 2^64 - 1, not {seed!r}", value=seed
         )
@@ -45,7 +49,7 @@ def mix(z: np.ndarray) -> np.ndarray:
 
 def words(seed: int, k: int, first: int, count: int) -> np.ndarray:
     """word(seed, k, i) for i = first .. first + count - 1; uint64, shape (count,)."""
-    base = mix(np.array([(seed + (k + 1) * GOLDEN) & _MASK], dtype=np.uint64))
+    base = mix(np.array([(seed + (k + 1) * GOLDEN) & _MASK_64], dtype=np.uint64))
     index = np.arange(first + 1, first + count + 1, dtype=np.uint64)
     return mix(base + index * np.uint64(GOLDEN))
 

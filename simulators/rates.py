@@ -1,8 +1,8 @@
 """Rate laws: text -> checked expression -> numbers, or source for a kernel.
 
-An expression is a `Number`, a `Name` or an `Apply` of one of the operators in `OPERATORS`. Nothing
-else can be written, so nothing a user types is ever run as Python: `evaluate` walks the tree with
-numpy, and `source` writes kernel code in which every name has been chosen by the caller.
+An expression is a `Number`, a `Name` or an `Apply` of one of `RATE_OPERATORS`. Nothing else can be
+written, so nothing a user types is ever run as Python: `evaluate` walks the tree with numpy, and
+`source` writes kernel code in which every name has been chosen by the caller.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import numpy as np
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 
-from simulators.errors import InputError, unknown
+from simulators.errors import ExpressionError, InputError, unknown
 
 MAX_BRACKETS = 150  # nested; Python's parser takes 200
-MAX_DEPTH = 300  # of nested operators; far beyond any rate law, far below Python's recursion limit
-MAX_LENGTH = 20_000  # characters
+MAX_EXPRESSION_DEPTH = (
+    300  # of nested operators; far beyond any rate law, far below Python's recursion limit
+)
+MAX_EXPRESSION_LENGTH = 20_000  # characters
 RESERVED = frozenset({"time", "pi", "true", "false", "and", "or", "not"})
 
 
@@ -44,7 +46,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operator of `OPERATORS` on its arguments; build it with `apply`, which checks."""
+    """An operator of `RATE_OPERATORS` on its arguments; build it with `apply`, which checks."""
 
     operator: str
     arguments: tuple[Expression, ...]
@@ -84,7 +86,7 @@ def _compare(symbol: str, compute: Callable[..., Any]) -> Operator:
     return Operator(compute, code, 2, gives="bool", infix=(symbol, 4))
 
 
-OPERATORS: dict[str, Operator] = {
+RATE_OPERATORS: dict[str, Operator] = {
     "or": Operator(np.logical_or, "({} or {})", 2, "bool", "bool", ("or", 1)),
     "and": Operator(np.logical_and, "({} and {})", 2, "bool", "bool", ("and", 2)),
     "not": Operator(np.logical_not, "(not {})", 1, "bool", "bool"),
@@ -122,7 +124,7 @@ OPERATORS: dict[str, Operator] = {
 _INNER = ("not", "neg", "after")
 FUNCTIONS = tuple(
     name
-    for name, operator in OPERATORS.items()
+    for name, operator in RATE_OPERATORS.items()
     if operator.arity and not operator.infix and name not in _INNER
 )
 _ALIASES = {"ln": "log", "pow": "^", "power": "^", "ceiling": "ceil", "asin": "arcsin"}
@@ -131,24 +133,36 @@ _ALIASES |= {"acos": "arccos", "atan": "arctan"}
 
 def kind(expression: Expression) -> str:
     """ "real" or "bool"."""
-    return OPERATORS[expression.operator].gives if isinstance(expression, Apply) else "real"
+    return RATE_OPERATORS[expression.operator].gives if isinstance(expression, Apply) else "real"
 
 
 def apply(operator: str, *arguments: Expression) -> Expression:
     """Checked application: known operator, right count and kinds, bounded depth."""
-    rule = OPERATORS[operator]
+    rule = RATE_OPERATORS[operator]
     if len(arguments) != rule.arity:
-        raise InputError(f"{operator} takes {rule.arity} argument(s), got {len(arguments)}")
+        raise InputError(
+            f"{operator} takes {rule.arity} argument(s), got {len(arguments)}",
+            value=len(arguments),
+            remedy=f"give {operator} {rule.arity} argument(s)",
+        )
     wanted = ["real", "bool", "real"] if operator == "piecewise" else [rule.takes] * rule.arity
     for argument, want in zip(arguments, wanted, strict=True):
         if kind(argument) != want:
             noun = "a condition" if want == "bool" else "a number"
-            raise InputError(f"{operator!r} needs {noun} but got {str(argument)!r}")
+            raise InputError(
+                f"{operator!r} needs {noun} but got {str(argument)!r}",
+                value=str(argument),
+                remedy="compare numbers with <, <=, = for a condition"
+                if want == "bool"
+                else "write piecewise(1, condition, 0) for a number",
+            )
     if operator == "neg" and isinstance(arguments[0], Number):
         return Number(-arguments[0].value)
     depth = 1 + max((part.depth for part in arguments if isinstance(part, Apply)), default=0)
-    if depth > MAX_DEPTH:
-        raise InputError(f"expression nested deeper than {MAX_DEPTH} levels", value=depth)
+    if depth > MAX_EXPRESSION_DEPTH:
+        raise InputError(
+            f"expression nested deeper than {MAX_EXPRESSION_DEPTH} levels", value=depth
+        )
     inner = [part.brackets if isinstance(part, Apply) else 0 for part in arguments]
     if arguments and _continues(operator, arguments[0]):
         inner[0] -= 1
@@ -169,7 +183,11 @@ def _continues(operator: str, first: Expression) -> bool:
 def piecewise(pieces: Sequence[Expression]) -> Expression:
     """piecewise(v1, c1, v2, c2, ..., otherwise) as nested three-argument applications."""
     if len(pieces) < 3 or len(pieces) % 2 == 0:
-        raise InputError("piecewise takes value, condition pairs and a last value")
+        raise InputError(
+            "piecewise takes value, condition pairs and a last value",
+            value=len(pieces),
+            remedy="write piecewise(value, condition, otherwise)",
+        )
     result = pieces[-1]
     for at in range(len(pieces) - 3, -1, -2):
         result = apply("piecewise", pieces[at], pieces[at + 1], result)
@@ -184,7 +202,9 @@ class _Build(Transformer[Token, Expression]):
     def number(self, token: Token) -> Expression:
         value = float(token)
         if not math.isfinite(value):
-            raise InputError(f"number {token} is out of range")
+            raise InputError(
+                f"number {token} is out of range", value=str(token), remedy="write a finite number"
+            )
         return Number(value)
 
     def name(self, token: Token) -> Expression:
@@ -244,25 +264,29 @@ def parse(text: str) -> Expression:
     """Expression from text such as `beta*S*I/N`; errors point at the place."""
     if not isinstance(text, str):
         raise InputError(f"a rate law or condition is text, got {text!r}", value=text)
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_EXPRESSION_LENGTH:
         raise InputError(
-            f"expression of {len(text)} characters; the limit is {MAX_LENGTH}", value=len(text)
+            f"expression of {len(text)} characters; the limit is {MAX_EXPRESSION_LENGTH}",
+            value=len(text),
         )
     try:
         return _parser().parse(text)  # type: ignore[return-value]
     except VisitError as problem:
         if isinstance(problem.orig_exc, InputError):
             raise problem.orig_exc.at(f"in {text!r}") from None
-        raise InputError(f"in {text!r}: {problem.orig_exc}") from None
+        raise InputError(
+            f"in {text!r}: {problem.orig_exc}", value=text, remedy="check the expression"
+        ) from None
     except InputError as problem:
         raise problem.at(f"in {text!r}") from None
     except UnexpectedInput as problem:
         column = getattr(problem, "column", None)
         at = column - 1 if isinstance(column, int) and column > 0 else len(text)
-        flat = text.replace("\n", " ").replace("\t", " ")
-        raise InputError(
-            f"cannot read this expression at column {at + 1}:\n  {flat}\n  {' ' * at}^"
-        ) from None
+        raise ExpressionError(
+            f"cannot read this expression at column {at + 1}",
+            value=text,
+            remedy="write it with operators, functions and brackets, as in beta*S*I/N",
+        ).pointing(text, at) from None
 
 
 # --- walking --------------------------------------------------------------------------------------
@@ -303,7 +327,7 @@ def _evaluate(expression: Expression, values: Mapping[str, Any]) -> Any:
         return np.float64(expression.value)
     if isinstance(expression, Name):
         return np.asarray(values[expression.name])
-    compute = OPERATORS[expression.operator].compute
+    compute = RATE_OPERATORS[expression.operator].compute
     arguments = (_evaluate(argument, values) for argument in expression.arguments)
     if expression.operator == "^":  # numpy refuses negative powers of integers
         return compute(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
@@ -319,7 +343,7 @@ def source(expression: Expression, rename: Mapping[str, str]) -> str:
     parts = [source(argument, rename) for argument in expression.arguments]
     if parts and _continues(expression.operator, expression.arguments[0]):
         parts[0] = parts[0][1:-1]  # a long sum must not nest deeper than Python's parser takes
-    return OPERATORS[expression.operator].code.format(*parts)
+    return RATE_OPERATORS[expression.operator].code.format(*parts)
 
 
 def _text(expression: Expression, outer: int = 0, right: bool = False) -> str:
@@ -336,7 +360,7 @@ def _text(expression: Expression, outer: int = 0, right: bool = False) -> str:
     if operator == "not":
         shown = f"not {_text(parts[0], 3)}"
         return f"({shown})" if outer > 3 else shown
-    infix = OPERATORS[operator].infix
+    infix = RATE_OPERATORS[operator].infix
     if infix is None:
         if not parts:
             return operator

@@ -15,12 +15,11 @@ import numpy as np
 
 from simulators.errors import InputError, Setting, unknown
 from simulators.network import STARTS, ReactionNetwork
-from simulators.quantities import Fixed, Quantity, quantity
+from simulators.quantities import MAX_COUNT, Fixed, Quantity, quantity
 from simulators.random import uniforms
 
 Initial = Mapping[str, Any] | str | None
 MAX_START_STATES = 5_000_000
-MAX_COUNT = 2.0**53  # beyond, float64 does not hold every whole number
 
 
 class Start:
@@ -134,7 +133,11 @@ class Start:
     def support(self) -> tuple[np.ndarray, np.ndarray]:
         """All initial states and their probabilities, shapes (K, V) and (K,): for exact solvers."""
         if self.varying or any(value.varies for value in self._species.values()):
-            raise InputError("an exact answer needs fixed parameters and a fixed or uniform start")
+            raise InputError(
+                "an exact answer needs fixed parameters and a fixed or uniform start",
+                value=self.varying,
+                remedy="give numbers instead of ranges",
+            )
         one = self.states(0, 1)
         if not (self._rest and self.uniform):
             return one, np.ones(1)
@@ -181,7 +184,15 @@ class Start:
             at = int(np.argmax(left < 0))
             shown = " + ".join(f"{name}={counts[name][at]:g}" for name in named)
             label = self.network.population or "total"
-            raise InputError(f"initial {shown} is more than the population {label}={total[at]:g}")
+            raise InputError(
+                f"initial {shown} is more than the population {label}={total[at]:g}",
+                value={name: counts[name][at] for name in named},
+                remedy=(
+                    "give smaller counts with ",
+                    Setting("initial"),
+                    ", or a larger population",
+                ),
+            )
         return left
 
     def _spread(self, left: np.ndarray, first: int, count: int) -> list[np.ndarray]:
@@ -211,8 +222,13 @@ class Start:
             shown = " + ".join(f"{name}={counts[name][at]:g}" for name in self._members)
             raise InputError(
                 f"initial {shown} = {sums[at]:g} does not add up to the population "
-                f"{self.network.population}={np.broadcast_to(total, sums.shape)[at]:g}"
-            )
+                f"{self.network.population}={np.broadcast_to(total, sums.shape)[at]:g}",
+                value=sums[at],
+                remedy=(
+                    "leave out one species of ", Setting("initial"),
+                    ", which then gets the rest, or set the population to the sum",
+                ),
+            )  # fmt: skip
 
 
 def _mapping(what: str, given: Any) -> Any:

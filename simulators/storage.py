@@ -20,8 +20,7 @@ from simulators.atomic import replacing as replacing
 from simulators.engine import Engine
 from simulators.ensemble import Progress, blocks, make_engine, time_grid
 from simulators.errors import InputError, Setting
-from simulators.formats import COMPRESSION as COMPRESSION
-from simulators.formats import FORMATS, Sink
+from simulators.formats import SINKS, Sink
 from simulators.formats import SUFFIXES as SUFFIXES
 from simulators.network import ReactionNetwork
 from simulators.start import Initial
@@ -191,7 +190,7 @@ def _open(
     """An empty file with all names, types and attributes in place."""
     empty = {name: np.empty((0, *values.shape[1:]), types[name]) for name, values in like.items()}
     template = dataset.frame(engine, empty, 0, 0)
-    return FORMATS[suffix](path, template, samples)
+    return SINKS[suffix](path, template, samples)
 
 
 def _write(

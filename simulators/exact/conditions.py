@@ -109,7 +109,11 @@ class Conditions:
         if not isinstance(where, Conditions):
             return cls(where, network, times, parameters)
         if where.network != network or not np.array_equal(where.times, times):
-            raise InputError("these conditions were written for another network or time grid")
+            raise InputError(
+                "these conditions were written for another network or time grid",
+                value=where,
+                remedy="write them for this one, as a mapping step -> predicate",
+            )
         fitted = copy(where)
         fitted._parameters = {**where._parameters, **(parameters or {})}
         return fitted
@@ -144,7 +148,11 @@ class Conditions:
         for test in (*self._always, *self._at.get(step, ())):
             answer = np.asarray(test(everything))
             if answer.shape not in ((), size):
-                raise InputError(f"the predicate {test} returned shape {answer.shape}, not {size}")
+                raise InputError(
+                    f"the predicate {test} returned shape {answer.shape}, not {size}",
+                    value=answer.shape,
+                    remedy="return one boolean for each state",
+                )
             holds &= answer
         return holds
 
@@ -161,9 +169,9 @@ class Conditions:
         shape = columns[next(iter(self.network.species))].shape
         if len(shape) != 2 or shape[1] != len(self.times):
             raise InputError(
-                f"trajectories of shape {shape} do not fit a grid of {len(self.times)} times: "
-                "want (sample, time)",
+                f"trajectories of shape {shape} do not fit a grid of {len(self.times)} times",
                 value=shape,
+                remedy="give arrays (sample, time)",
             )
         named = {*self.network.variables, *self.network.parameters} & columns.keys()
         verdict = np.ones(shape[0], dtype=bool)

@@ -37,7 +37,7 @@ from simulators.start import Initial, Start
 Where = Conditions | Mapping[Any, Predicate] | None
 
 TRIAL_STATES, TRIAL_LAYERS = 20_000, 500  # before an unbounded space is taken not to close
-BLOCK_SAMPLES = 100_000  # trajectories drawn together
+DRAWS_PER_BLOCK = 100_000  # trajectories drawn together
 MAX_TERMS = 2e7  # numbers held at a time when drawing, roughly
 MAX_RELATIVE_TRUNCATION = 0.01  # truncation error as a share of P(C), for conditioned answers
 
@@ -140,8 +140,8 @@ class MasterEquation:
         log_probability = self._possible(conditions, conditions.last + 1)[1]
         ahead = self._messages(conditions)
         blocks = [
-            self._draw(ahead, own, first, min(BLOCK_SAMPLES, samples - first))
-            for first in range(0, samples, BLOCK_SAMPLES)
+            self._draw(ahead, own, first, min(DRAWS_PER_BLOCK, samples - first))
+            for first in range(0, samples, DRAWS_PER_BLOCK)
         ]
         engine = Engine(self.network, self._origin, self.times, seed)
         data = dataset.frame(engine, self._recorded(np.concatenate(blocks)), samples, 0)
@@ -181,7 +181,11 @@ class MasterEquation:
             ahead[step] = now
             now = self._chain.backward(now, self._gaps[step])
         if ahead[0] is not None and not (self._start * ahead[0]).any():
-            raise SimulationError(f"too rare for double precision between two steps: {where}")
+            raise SimulationError(
+                f"too rare for double precision between two steps: {where}",
+                value=str(where),
+                remedy="use a finer time grid, or relax the conditions",
+            )
         return ahead
 
     def _smooth(self, where: Conditions) -> tuple[np.ndarray, float]:

@@ -20,7 +20,7 @@ from simulators.network import ReactionNetwork
 from simulators.quantities import Fixed, quantity
 from simulators.start import Initial
 
-CHUNK_BYTES = 32_000_000  # of counts simulated at a time
+SIMULATED_CHUNK_BYTES = 32_000_000  # of counts simulated at a time
 
 
 def reject(
@@ -49,7 +49,7 @@ def reject(
     grid = time_grid(network, times, points, until)
     engine = make_engine(network, samples, grid, seed, initial, parameters, method)
     conditions = _conditions(where, network, engine.times, parameters)
-    chunk = max(1, CHUNK_BYTES // (8 * len(network.variables) * engine.times.size))
+    chunk = max(1, SIMULATED_CHUNK_BYTES // (8 * len(network.variables) * engine.times.size))
     kept: list[xr.Dataset] = []
     found = simulated = 0
     while found < samples and simulated < budget:

@@ -108,7 +108,7 @@ class StateSpace:
         self._append(_unique_rows(reached[found < 0], self._keys(reached[found < 0])))
         found = self._find(reached)
         if (self.states[found] != reached).any():
-            raise SimulationError("two states share one key; report this network")
+            raise SimulationError("two states share one key", remedy="report this network")
         self.open[which] = False
         self.rates[which] = laws
         self.targets[which[row], reaction] = found
@@ -125,7 +125,10 @@ class StateSpace:
             at, column = np.argwhere(bad)[0]
             raise SimulationError(
                 f"rate of reaction {self.network.reactions[column].name!r} is {laws[at, column]:g} "
-                f"at {self._shown(states[at])}: {self.network.propensities[column]}"
+                f"at {self._shown(states[at])}",
+                value=laws[at, column],
+                remedy="rates must be finite and >= 0: check its law "
+                f"{self.network.propensities[column]}",
             )
         return laws
 
@@ -137,8 +140,9 @@ class StateSpace:
             at = int(np.argmax(negative))
             raise SimulationError(
                 f"reaction {self.network.reactions[reaction[at]].name!r} can fire at "
-                f"{self._shown(states[row[at]])} and would leave {self._shown(reached[at])}: "
-                "its rate must be zero there"
+                f"{self._shown(states[row[at]])} and would leave {self._shown(reached[at])}",
+                value=self._shown(reached[at]),
+                remedy="its rate must be zero there",
             )
 
     def _shown(self, state: np.ndarray) -> str:

@@ -23,6 +23,8 @@ from simulators.sbml.document import read_document
 from simulators.sbml.formulas import MAX_MODEL_NODES, real, size, too_large, truth
 from simulators.sbml.quantities import MAX_PARTS, Quantities, bounded, whole
 
+MAX_STOICHIOMETRY = 1_000_000
+
 
 def read_sbml(path: str | PathLike[str]) -> ReactionNetwork:
     """The network of an SBML file; an `InputError` says what in it cannot be read or honoured."""
@@ -36,7 +38,11 @@ def read_sbml(path: str | PathLike[str]) -> ReactionNetwork:
     except InputError as problem:
         raise problem.at(str(path)) from None
     except RecursionError:
-        raise InputError(f"{path}: formulas are nested too deeply") from None
+        raise InputError(
+            f"{path}: formulas are nested too deeply",
+            value=str(path),
+            remedy="split them with parameters and assignment rules",
+        ) from None
 
 
 def _network(model: Any, level: int, stem: str) -> ReactionNetwork:
@@ -50,7 +56,11 @@ def _network(model: Any, level: int, stem: str) -> ReactionNetwork:
     counts, parameters = quantities.counts_and_parameters(used)
     parameters |= reactions.parameters
     if len(parameters) > 2 * MAX_PARTS:
-        raise InputError(f"{len(parameters)} parameters; the limit is {2 * MAX_PARTS}")
+        raise InputError(
+            f"the model has {len(parameters):,} parameters, more than {2 * MAX_PARTS:,}",
+            value=len(parameters),
+            remedy="make the model smaller",
+        )
     return ReactionNetwork(
         name=model.getId() or stem,
         title=model.getName(),
@@ -86,10 +96,14 @@ class _Reactions:
         reaction = self.quantities.reactions[name]
         where = f"reaction {name!r}"
         if reaction.isSetFast() and reaction.getFast():
-            raise InputError(f"{where} is fast: an equilibrium cannot be simulated as events")
+            raise InputError(
+                f"{where} is fast: an equilibrium cannot be simulated as events",
+                value=name,
+                remedy='give it a kinetic law with a large rate, and fast="false"',
+            )
         kinetics = reaction.getKineticLaw()
         if kinetics is None:
-            raise InputError(f"{where} has no kinetic law")
+            raise InputError(f"{where} has no kinetic law", value=name, remedy="add a <kineticLaw>")
         scope = self._local(name, kinetics)
         law = real(self.quantities.math.read(kinetics.getMath(), where, scope))
         if reaction.getReversible() and _subtracts(law, self.net):
@@ -109,9 +123,13 @@ class _Reactions:
         for part in parts:
             where = f"local parameter {part.getId()!r} of reaction {name!r}"
             if part.getId() in scope:
-                raise InputError(f"{where} is declared twice")
+                raise InputError(
+                    f"{where} is declared twice", value=part.getId(), remedy="rename one of them"
+                )
             if not part.isSetValue():
-                raise InputError(f"{where} has no value")
+                raise InputError(
+                    f"{where} has no value", value=part.getId(), remedy="set its attribute value"
+                )
             unique = self.quantities.free(f"{name}_{part.getId()}", new=True)
             self.parameters[unique] = part.getValue()
             scope[part.getId()] = Name(unique)
@@ -149,12 +167,16 @@ class _Reactions:
         elif reference.isSetStoichiometryMath():
             value = self.quantities.constant(reference.getStoichiometryMath().getMath(), where)
         elif self.quantities.level > 2 and not reference.isSetStoichiometry():
-            raise InputError(f"{where} is missing")
+            raise InputError(f"{where} is missing", remedy="set the attribute stoichiometry")
         else:
             value = reference.getStoichiometry()
         count = whole(value)
-        if count is None or count > 1_000_000:
-            raise InputError(f"{where} is {value!r}; it must be a whole number, at most a million")
+        if count is None or count > MAX_STOICHIOMETRY:
+            raise InputError(
+                f"{where} is {value!r}, not a whole number from 0 to {MAX_STOICHIOMETRY:,}",
+                value=value,
+                remedy="multiply all stoichiometries of the reaction by a common denominator",
+            )
         return count
 
 
@@ -185,7 +207,9 @@ def _events(quantities: Quantities) -> Iterable[Event]:
     for at, event in enumerate(bounded("event", quantities.model.getListOfEvents()), start=1):
         name = event.getIdAttribute() or f"event{at}"
         if name in taken:
-            raise InputError(f"two events are called {name!r}")
+            raise InputError(
+                f"two events are called {name!r}", value=name, remedy="rename one of them"
+            )
         taken.add(name)
         if event.getNumEventAssignments():  # without any, it does nothing
             yield _event(quantities, event, name)
@@ -195,14 +219,20 @@ def _event(quantities: Quantities, event: Any, name: str) -> Event:
     where = f"event {name!r}"
     trigger, delay, priority = event.getTrigger(), event.getDelay(), event.getPriority()
     if trigger is None:
-        raise InputError(f"{where} has no trigger")
+        raise InputError(f"{where} has no trigger", value=name, remedy="add a <trigger>")
     if delay is not None and quantities.constant(delay.getMath(), f"the delay of {where}") != 0:
-        raise InputError(f"{where} has a delay, which is not supported")
+        raise InputError(
+            f"{where} has a delay, which is not supported",
+            value=name,
+            remedy="remove the delay, or put the later time into the trigger",
+        )
     rank = 0.0
     if priority is not None:
         rank = quantities.constant(priority.getMath(), f"the priority of {where}")
         if not math.isfinite(rank):
-            raise InputError(f"the priority of {where} is {rank}")
+            raise InputError(
+                f"the priority of {where} is {rank}", value=rank, remedy="make it a finite number"
+            )
     third = quantities.level > 2  # Level 2 has neither attribute, and means true
     return Event(
         name=name,
@@ -220,9 +250,17 @@ def _assignments(quantities: Quantities, event: Any, where: str) -> dict[str, Ex
     for part in event.getListOfEventAssignments():
         name = quantities.target(part.getVariable(), where)
         if name in found:
-            raise InputError(f"{where} sets {part.getVariable()!r} twice")
+            raise InputError(
+                f"{where} sets {part.getVariable()!r} twice",
+                value=part.getVariable(),
+                remedy="keep one of the assignments",
+            )
         if name in quantities.rules:
-            raise InputError(f"{where} sets {part.getVariable()!r}, which has a rule")
+            raise InputError(
+                f"{where} sets {part.getVariable()!r}, which has a rule",
+                value=part.getVariable(),
+                remedy="remove the rule or the assignment",
+            )
         found[name] = quantities.setting(part.getVariable(), part.getMath(), where)
     return found
 
@@ -241,8 +279,12 @@ def _check_sizes(rules: Mapping[str, Expression], formulas: Iterable[Expression]
     for name, rule in rules.items():
         sizes[name] = size(rule, sizes)
         levels[name] = 1 + max((levels.get(used, 0) for used in rates.names(rule)), default=0)
-        if levels[name] > rates.MAX_DEPTH:
-            raise InputError(f"rules build on each other over more than {rates.MAX_DEPTH} levels")
+        if levels[name] > rates.MAX_EXPRESSION_DEPTH:
+            raise InputError(
+                f"rules build on each other over more than {rates.MAX_EXPRESSION_DEPTH} levels",
+                value=name,
+                remedy="write some of them out",
+            )
     if sum(sizes.values()) + sum(size(formula, sizes) for formula in formulas) > MAX_MODEL_NODES:
         raise too_large()
 

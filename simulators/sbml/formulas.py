@@ -21,10 +21,12 @@ from simulators.sbml.document import library
 
 MAX_FORMULA_NODES = 20_000  # largest expression, with functions and rules written out
 MAX_MODEL_NODES = 200_000  # the same for all expressions of a model together
-MAX_LEVELS = 200  # of nested formulas and function calls: three frames each, of Python's 1000
+MAX_FORMULA_DEPTH = (
+    200  # of nested formulas and function calls: three frames each, of Python's 1000
+)
 _CHAIN = 100  # longest sum kept as a chain; longer ones are halved, which keeps them shallow
 
-_NUMBERS = ("integer", "real", "real_e", "rational")
+_NUMBER_NODES = ("integer", "real", "real_e", "rational")
 _CONSTANTS: dict[str, Expression] = {
     "constant_e": Number(math.e),  # libsbml has eight digits of it
     "constant_pi": Number(math.pi),
@@ -35,9 +37,9 @@ _CONSTANTS: dict[str, Expression] = {
 }
 _OPERATORS = {"divide": "/", "power": "^", "function_power": "^", "function_ln": "log"}
 _OPERATORS |= {"function_ceiling": "ceil"}
-_SAME = ["exp", "floor", "abs", "sin", "cos", "tan", "sinh", "cosh", "tanh"]
-_SAME += ["arcsin", "arccos", "arctan"]
-_OPERATORS |= {f"function_{name}": name for name in _SAME}
+_SAME_NAMES = ["exp", "floor", "abs", "sin", "cos", "tan", "sinh", "cosh", "tanh"]
+_SAME_NAMES += ["arcsin", "arccos", "arctan"]
+_OPERATORS |= {f"function_{name}": name for name in _SAME_NAMES}
 _COMPARISONS = {"eq": "==", "neq": "!=", "lt": "<", "leq": "<=", "gt": ">", "geq": ">="}
 _COMPARISONS = {f"relational_{name}": symbol for name, symbol in _COMPARISONS.items()}
 # operator and its value without any argument
@@ -111,7 +113,7 @@ class Translator:
     ) -> Expression:
         """The expression of a formula; `local` shadows the model's identifiers."""
         if node is None:
-            raise InputError(f"{where} has no formula")
+            raise InputError(f"{where} has no formula", remedy="add a <math> element")
         self._left = MAX_FORMULA_NODES
         try:
             expression = self._read(node, ChainMap(dict(local or {}), self.symbols), (), 0)
@@ -127,14 +129,18 @@ class Translator:
         self._total -= 1
         if self._left < 0 or self._total < 0:
             raise too_large()
-        if depth > MAX_LEVELS:
-            raise InputError(f"formulas and function calls nested deeper than {MAX_LEVELS} levels")
+        if depth > MAX_FORMULA_DEPTH:
+            raise InputError(
+                f"formulas and function calls nested deeper than {MAX_FORMULA_DEPTH} levels",
+                value=depth,
+                remedy="split the formula with parameters and assignment rules",
+            )
         kind = _kinds().get(node.getType(), "unknown")
         if kind == "name":
             return self._name(node.getName() or "", scope)
         if kind in _CONSTANTS:
             return _CONSTANTS[kind]
-        if kind in _NUMBERS:
+        if kind in _NUMBER_NODES:
             return _number(node.getValue())
         parts = [self._read(part, scope, calls, depth + 1) for part in _arguments(node)]
         if kind == "function":
@@ -145,7 +151,7 @@ class Translator:
         if name in scope:
             return scope[name]
         if name in self.refused:
-            raise InputError(self.refused[name])
+            raise InputError(self.refused[name], value=name, remedy="write the formula without it")
         raise unknown("symbol", name, scope)
 
     def _call(
@@ -154,14 +160,18 @@ class Translator:
         if name not in self.functions:
             raise unknown("function", name, self.functions)
         if name in calls:
-            raise InputError(f"function {name!r} calls itself")
+            raise InputError(
+                f"function {name!r} calls itself", value=name, remedy="write it without recursion"
+            )
         function = self.functions[name]
         bound = [function.getArgument(at) for at in range(function.getNumArguments())]
         names = [argument.getName() or "" for argument in bound]
         if len(names) != len(arguments):
-            raise InputError(f"{name} takes {len(names)} argument(s), got {len(arguments)}")
+            raise _wrong_arguments(name, str(len(names)), len(arguments))
         if function.getBody() is None:
-            raise InputError(f"function {name!r} has no body")
+            raise InputError(
+                f"function {name!r} has no body", value=name, remedy="define it by a <lambda>"
+            )
         scope = dict(zip(names, arguments, strict=True))
         return self._read(function.getBody(), scope, (*calls, name), depth + 1)
 
@@ -186,7 +196,9 @@ def _arguments(node: Any) -> list[Any]:
 
 def _number(value: float) -> Expression:
     if not math.isfinite(value):
-        raise InputError(f"the number {value} cannot be used")
+        raise InputError(
+            f"the number {value} is not finite", value=value, remedy="write a finite number"
+        )
     return Number(value)
 
 
@@ -212,7 +224,7 @@ def _chain(operator: str, empty: Expression | None, parts: list[Expression]) -> 
     convert = truth if operator in ("and", "or") else real
     if not parts:
         if empty is None:
-            raise InputError(f"{operator} needs an argument")
+            raise _wrong_arguments(operator, "at least 1", 0)
         return empty
     if len(parts) > _CHAIN:
         middle = len(parts) // 2
@@ -222,14 +234,17 @@ def _chain(operator: str, empty: Expression | None, parts: list[Expression]) -> 
 
 def _comparison(symbol: str, parts: list[Expression]) -> Expression:
     if len(parts) < 2 or (symbol == "!=" and len(parts) > 2):
-        raise InputError(f"{symbol!r} between {len(parts)} argument(s)")
+        raise _wrong_arguments(repr(symbol), "2" if symbol == "!=" else "at least 2", len(parts))
     links = [apply(symbol, left, right) for left, right in pairwise(parts)]
     return _chain("and", None, links)
 
 
 def _piecewise(parts: list[Expression]) -> Expression:
     if len(parts) % 2 == 0:
-        raise InputError("piecewise without <otherwise> has no value where no condition holds")
+        raise InputError(
+            "piecewise without <otherwise> has no value where no condition holds",
+            remedy="add <otherwise>",
+        )
     if len(parts) == 1:
         return parts[0]
     convert = (real, truth)
@@ -243,7 +258,7 @@ def _logical(kind: str, parts: list[Expression]) -> Expression:
         return apply("not", *parts)
     if kind == "logical_implies":
         if len(parts) != 2:
-            raise InputError(f"implies takes 2 arguments, got {len(parts)}")
+            raise _wrong_arguments("implies", "2", len(parts))
         return apply("or", apply("not", parts[0]), parts[1])
     return reduce(  # as numbers: a formula in and/or would double with every argument
         lambda left, right: apply("!=", real(left), real(right)), parts, apply("false")
@@ -252,17 +267,24 @@ def _logical(kind: str, parts: list[Expression]) -> Expression:
 
 def _factorial(parts: list[Expression]) -> Expression:
     if len(parts) != 1 or not isinstance(parts[0], Number) or parts[0].value not in range(171):
-        raise InputError("factorial is supported only of a whole number up to 170")
+        raise InputError(
+            "factorial is supported only of a whole number up to 170",
+            remedy="write its argument as a number",
+        )
     return Number(float(math.factorial(int(parts[0].value))))
 
 
 def _derived(name: str, parts: list[Expression]) -> Expression:
     if name not in _DERIVED:
-        raise InputError(f"{name.replace('_', ' ')!r} is not supported in formulas")
+        raise InputError(
+            f"{name.replace('_', ' ')!r} is not supported in formulas",
+            value=name,
+            remedy="write the formula without it",
+        )
     pattern = rates.parse(_DERIVED[name])
     wanted = sorted(rates.names(pattern))
     if len(parts) != len(wanted):
-        raise InputError(f"{name} takes {len(wanted)} argument(s), got {len(parts)}")
+        raise _wrong_arguments(name, str(len(wanted)), len(parts))
     if name == "root" and parts[0] == Number(2.0):
         return apply("sqrt", parts[1])
     if name == "log" and parts[0] == Number(10.0):
@@ -300,7 +322,17 @@ def too_large() -> InputError:
     """Error for formulas that are too large once written out."""
     return InputError(
         "too large with functions and rules written out: over "
-        f"{MAX_FORMULA_NODES:,} terms in a formula or {MAX_MODEL_NODES:,} in the model"
+        f"{MAX_FORMULA_NODES:,} terms in a formula or {MAX_MODEL_NODES:,} in the model",
+        remedy="simplify the formulas",
+    )
+
+
+def _wrong_arguments(name: str, wanted: str, got: int) -> InputError:
+    """Error for an operator or function with too few or too many arguments."""
+    return InputError(
+        f"{name} takes {wanted} argument(s), got {got}",
+        value=got,
+        remedy=f"give {name} {wanted} argument(s)",
     )
 
 
@@ -310,4 +342,8 @@ def in_order(needs: Mapping[str, Iterable[str]], what: str) -> list[str]:
         return list(TopologicalSorter(needs).static_order())
     except CycleError as problem:
         circle = ", ".join(dict.fromkeys(problem.args[1][:20]))
-        raise InputError(f"{what} depend on each other in a circle: {circle}") from None
+        raise InputError(
+            f"{what} depend on each other in a circle: {circle}",
+            value=circle,
+            remedy="compute one of them without the others",
+        ) from None

@@ -15,11 +15,13 @@ from typing import Any
 
 from simulators import rates
 from simulators.errors import InputError, unknown
+from simulators.quantities import MAX_COUNT
 from simulators.rates import Expression, Name, Number, apply
 from simulators.sbml.formulas import Translator, in_order, real
 
-MAX_PARTS = 5_000  # most species, parameters, reactions, rules or events
-MAX_COUNT = 2**53  # up to here every count is exact
+MAX_PARTS = 5_000  # species, parameters, reactions, rules or events
+RULES = ("assignment rules",)
+WRITE_ASSIGNMENT = "write it as an assignment rule, or a rate of change as reactions"
 _RESERVED = rates.RESERVED | {"sample", "step"}
 
 
@@ -62,10 +64,17 @@ class Quantities:
 
     def _check_species(self) -> None:
         if self.model.isSetConversionFactor():
-            raise InputError("the model has a conversion factor, which is not supported")
+            raise InputError(
+                "the model has a conversion factor, which is not supported",
+                remedy="convert the amounts in the file",
+            )
         for name, species in self.species.items():
             if species.isSetConversionFactor():
-                raise InputError(f"species {name!r} has a conversion factor: not supported")
+                raise InputError(
+                    f"species {name!r} has a conversion factor, which is not supported",
+                    value=name,
+                    remedy="convert the amounts in the file",
+                )
             if species.getCompartment() not in self.compartments:
                 problem = unknown("compartment", species.getCompartment(), self.compartments)
                 raise problem.at(f"species {name!r}")
@@ -75,7 +84,11 @@ class Quantities:
         counts = Counter(name for group in (*groups, self.stoichiometries) for name in group)
         for name, count in counts.items():
             if count > 1:
-                raise InputError(f"the identifier {name!r} is declared twice")
+                raise InputError(
+                    f"the identifier {name!r} is declared twice",
+                    value=name,
+                    remedy="rename one of them",
+                )
         return set(counts)
 
     def free(self, wanted: str, *, new: bool = False) -> str:
@@ -89,15 +102,27 @@ class Quantities:
     def target(self, identifier: str, where: str) -> str:
         """Name of a quantity that a rule or an event wants to change."""
         if identifier in self.compartments:
-            raise InputError(f"{where}: the size of compartment {identifier!r} cannot change")
+            raise InputError(
+                f"{where}: the size of compartment {identifier!r} cannot change",
+                value=identifier,
+                remedy="keep it constant",
+            )
         if identifier in self.stoichiometries:
-            raise InputError(f"{where}: the stoichiometry {identifier!r} cannot change")
+            raise InputError(
+                f"{where}: the stoichiometry {identifier!r} cannot change",
+                value=identifier,
+                remedy="keep it constant",
+            )
         part = self.species.get(identifier) or self.parameters.get(identifier)
         if part is None:
             have = [*self.species, *self.parameters]
             raise unknown("species or parameter", identifier, have).at(where)
         if part.getConstant():
-            raise InputError(f"{where}: {identifier!r} is declared constant")
+            raise InputError(
+                f"{where}: {identifier!r} is declared constant",
+                value=identifier,
+                remedy='declare it constant="false"',
+            )
         return self.names[identifier]
 
     # --- amounts and concentrations ---------------------------------------------------------------
@@ -138,7 +163,11 @@ class Quantities:
         if volume is None:
             return formula
         if volume not in self.math.symbols:
-            raise InputError(f"{where}: {self.math.refused[volume]}")
+            raise InputError(
+                f"{where}: {self.math.refused[volume]}",
+                value=volume,
+                remedy="give the compartment a size",
+            )
         return apply("*", formula, self.math.symbols[volume])
 
     # --- rules and values -------------------------------------------------------------------------
@@ -148,13 +177,20 @@ class Quantities:
         for rule in bounded("rule", self.model.getListOfRules()):
             identifier = rule.getVariable()
             if rule.isAlgebraic():
-                raise InputError("an algebraic rule: only assignment rules are supported")
+                raise InputError(
+                    "an algebraic rule is not supported", allowed=RULES, remedy=WRITE_ASSIGNMENT
+                )
             where = f"rule for {identifier!r}"
             if rule.isRate():
-                raise InputError(f"rate {where}: only assignment rules are supported")
+                raise InputError(
+                    f"the rate {where} is not supported",
+                    value=identifier,
+                    allowed=RULES,
+                    remedy=WRITE_ASSIGNMENT,
+                )
             name = self.target(identifier, where)
             if name in rules:
-                raise InputError(f"{where}: there are two")
+                raise InputError(f"{where}: there are two", value=identifier, remedy="keep one")
             rules[name] = self.setting(identifier, rule.getMath(), where)
         order = in_order({name: rates.names(rule) for name, rule in rules.items()}, "rules")
         return {name: rules[name] for name in order if name in rules}
@@ -179,7 +215,9 @@ class Quantities:
             identifier = part.getSymbol()
             where = f"initial assignment to {identifier!r}"
             if identifier in seen or self.names.get(identifier) in self.rules:
-                raise InputError(f"{where}: its value is given twice")
+                raise InputError(
+                    f"{where}: its value is given twice", value=identifier, remedy="give it once"
+                )
             seen.add(identifier)
             formula = self.setting(identifier, part.getMath(), where)
             if identifier in self.stoichiometries:
@@ -218,10 +256,16 @@ class Quantities:
         value = self.values.get(self.names[identifier])
         if value is None:
             raise InputError(
-                f"{kind} {identifier!r} has no initial value, or it depends on one that is missing"
+                f"{kind} {identifier!r} has no initial value, or it depends on one that is missing",
+                value=identifier,
+                remedy="give it an initial value in the file",
             )
         if not math.isfinite(value):
-            raise InputError(f"the initial value of {kind} {identifier!r} is {value}")
+            raise InputError(
+                f"the initial value of {kind} {identifier!r} is {value}",
+                value=value,
+                remedy="make it a finite number",
+            )
         return value
 
     def constant(self, node: Any, where: str) -> float:
@@ -229,14 +273,22 @@ class Quantities:
         formula = real(self.math.read(node, where))
         changing = sorted(rates.names(formula) & self.varying)
         if changing:
-            raise InputError(f"{where} must be constant, but depends on {changing[0]!r}")
+            raise InputError(
+                f"{where} must be constant, but depends on {changing[0]!r}",
+                value=changing[0],
+                remedy="write it with constants alone",
+            )
         return self.at_start(formula, where)
 
     def at_start(self, formula: Expression, where: str) -> float:
         """Value of a formula at time 0."""
         missing = sorted(rates.names(formula) - self.values.keys())
         if missing:
-            raise InputError(f"{where} needs {missing[0]!r}, which has no value")
+            raise InputError(
+                f"{where} needs {missing[0]!r}, which has no value",
+                value=missing[0],
+                remedy=f"give {missing[0]!r} a value",
+            )
         return float(rates.evaluate(formula, self.values))
 
     def counts_and_parameters(
@@ -252,7 +304,11 @@ class Quantities:
             if (name := self.names[identifier]) in used:
                 parameters[name] = self.initial("compartment", identifier)
                 if parameters[name] <= 0:
-                    raise InputError(f"compartment {identifier!r} has size {parameters[name]:g}")
+                    raise InputError(
+                        f"compartment {identifier!r} has size {parameters[name]:g}",
+                        value=parameters[name],
+                        remedy="make it > 0",
+                    )
         for identifier in self.parameters:
             if (name := self.names[identifier]) not in self.rules:
                 parameters[name] = self.initial("parameter", identifier)
@@ -268,7 +324,9 @@ class Quantities:
             else:
                 raise InputError(
                     f"species {identifier!r} starts with an amount of {value!r}: a species that "
-                    "changes is counted, and needs a whole number >= 0"
+                    "changes is counted, and needs a whole number >= 0",
+                    value=value,
+                    remedy="state amounts as numbers of molecules",
                 )
         return counts, parameters
 
@@ -276,7 +334,11 @@ class Quantities:
 def bounded(kind: str, parts: Any) -> list[Any]:
     """The members of a libsbml list, if they are not too many to check."""
     if len(parts) > MAX_PARTS:
-        raise InputError(f"{len(parts)} of kind {kind}; the limit is {MAX_PARTS}")
+        raise InputError(
+            f"the model has {len(parts):,} of kind {kind}, more than {MAX_PARTS:,}",
+            value=len(parts),
+            remedy="make the model smaller",
+        )
     return list(parts)
 
 
@@ -285,7 +347,11 @@ def declared(kind: str, parts: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in bounded(kind, parts):
         if part.getId() in found:
-            raise InputError(f"{kind} {part.getId()!r} is declared twice")
+            raise InputError(
+                f"{kind} {part.getId()!r} is declared twice",
+                value=part.getId(),
+                remedy="rename one of them",
+            )
         found[part.getId()] = part
     return found
 

@@ -206,9 +206,9 @@ def test_a_grid_is_stated_by_its_number_of_points_and_its_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"points": 0}, "points must be a whole number from 1"),
-        ({"points": 2.5}, "points must be a whole number from 1"),
-        ({"points": True}, "points must be a whole number from 1"),
+        ({"points": 0}, "points must be a whole number from 2"),
+        ({"points": 2.5}, "points must be a whole number from 2"),
+        ({"points": True}, "points must be a whole number from 2"),
         ({"until": 0}, "until must be a number > 0"),
         ({"until": "long"}, "until must be a number > 0"),
         ({"times": [0, 1], "points": 3}, r"give either times=... or points=... and until=..."),

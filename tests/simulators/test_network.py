@@ -117,7 +117,7 @@ def test_a_network_cannot_be_changed() -> None:
         ({"species": {}}, "no species"),
         ({"species": {"S": -1, "I": 5, "R": 0}}, "whole number"),
         ({"species": {"S": 1.5, "I": 5, "R": 0}}, "whole number"),
-        ({"species": {"S": "Q", "I": 5, "R": 0}}, "only parameters"),
+        ({"species": {"S": "Q", "I": 5, "R": 0}}, "'Q' is no parameter (have: beta, gamma, N)"),
         ({"species": {"time": 1, "I": 5, "R": 0}}, "reserved"),
         ({"species": {"S S": 1, "I": 5, "R": 0}}, "not a name"),
         ({"parameters": {"beta": 1, "gamma": float("nan"), "N": 1}}, "finite"),

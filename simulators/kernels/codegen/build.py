@@ -24,7 +24,7 @@ import numba
 from simulators.atomic import replacing
 from simulators.kernels.codegen import codes, streams
 
-HEADER = """\
+SOURCE_HEADER = """\
 import numpy as np
 from numba import njit
 from simulators.kernels.codegen.codes import *
@@ -61,7 +61,7 @@ def _fingerprint() -> str:
 
 def compile_kernel(source: str) -> Callable[..., Any]:
     """The function `run` of a generated module."""
-    text = HEADER + source
+    text = SOURCE_HEADER + source
     digest = hashlib.sha256((text + _fingerprint()).encode()).hexdigest()[:20]
     name = f"surrogate_kernel_{digest}"
     if name not in sys.modules:

@@ -51,7 +51,7 @@ class Program:
         """No rate calls a library function, which would keep a loop from vector registers."""
         nodes = (node for rate in self.rates for node in rates.walk(rate))
         calls = (node.operator for node in nodes if isinstance(node, Apply))
-        return all(rates.OPERATORS[operator].vector for operator in calls)
+        return all(rates.RATE_OPERATORS[operator].vector for operator in calls)
 
     def constant_values(self, parameters: Mapping[str, Any], count: int) -> np.ndarray:
         """Values of the constants, shape (1, C), or (count, C) when a parameter varies."""
@@ -65,7 +65,9 @@ class Program:
             row, column = np.argwhere(bad)[0]
             raise InputError(
                 f"{self.constants[column]} in a rate law is {table[row, column]} "
-                "with these parameters"
+                "with these parameters",
+                value=table[row, column],
+                remedy="change the parameters so that it is finite",
             )
         return table
 

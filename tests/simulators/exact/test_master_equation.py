@@ -302,7 +302,7 @@ def test_a_draw_depends_on_the_seed_and_its_number_only(monkeypatch: pytest.Monk
     where = {29: "S = 10"}
     many = solver.draw(50, where, seed=5)
     xr.testing.assert_equal(solver.draw(7, where, seed=5), many.isel(sample=slice(7)))
-    monkeypatch.setattr(module, "BLOCK_SAMPLES", 8)
+    monkeypatch.setattr(module, "DRAWS_PER_BLOCK", 8)
     xr.testing.assert_equal(solver.draw(50, where, seed=5), many)
     assert not solver.draw(50, where, seed=6).equals(many)
 

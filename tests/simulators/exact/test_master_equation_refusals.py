@@ -37,7 +37,7 @@ def test_what_cannot_be_solved_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("rate", "message"),
     [
-        ("X - 1.5", r"rate of reaction 'odd' is -0.5 at X=1: X - 1.5"),
+        ("X - 1.5", r"rate of reaction 'odd' is -0.5 at X=1; .*law X - 1.5"),
         ("X/(X - 2)", r"rate of reaction 'odd' is inf at X=2"),
         ("sqrt(X - 3)/0", r"rate of reaction 'odd' is nan at X=3"),
         ("k", r"reaction 'odd' can fire at X=0 and would leave X=-1"),

@@ -52,7 +52,7 @@ def test_it_keeps_the_first_that_hold_whatever_the_chunks(monkeypatch: pytest.Mo
     assert kept.sample.values.tolist() == good.tolist()
     assert (len(good), good[-1]) == (40, kept.attrs["simulated"] - 1)
     xr.testing.assert_equal(kept, whole.isel(sample=good))
-    monkeypatch.setattr(module, "CHUNK_BYTES", 50_000)
+    monkeypatch.setattr(module, "SIMULATED_CHUNK_BYTES", 50_000)
     xr.testing.assert_identical(
         kept.drop_attrs(), reject(ESIRS, BRIDGE, 40, seed=4, initial=START).drop_attrs()
     )

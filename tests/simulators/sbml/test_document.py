@@ -91,7 +91,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
     ),
     "many species": (
         document(species="".join(species(f"X{at}") for at in range(5001))),
-        "5001 of kind species; the limit is 5000",
+        "5,001 of kind species, more than 5,000",
     ),
     "comp": (packaged("comp", "true"), "requires the unsupported package .*/comp/"),
     "unheard-of package": (packaged("unheard", "true"), "unsupported package .*/unheard/"),
