@@ -1,4 +1,4 @@
-"""How a run went: what is returned beside the samples, and written into their attributes."""
+"""Diagnostics of a run: returned beside the samples, and written into their attributes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ATTRIBUTES = (  # that a reader of a file finds by themselves; the rest is in the JSON
+ATTRIBUTES = (  # diagnostics with an attribute of their own; the JSON has all of them
     "method",
     "log_probability",
     "log_probability_error",
@@ -21,12 +21,12 @@ ATTRIBUTES = (  # that a reader of a file finds by themselves; the rest is in th
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How a run went. Probabilities are natural logarithms."""
+    """Diagnostics of a run. Probabilities are natural logarithms."""
 
     method: str
     """The method that made the samples."""
     why: str
-    """Why this method."""
+    """Why it was chosen."""
     log_probability: float | None
     """Estimate of log P(scenario); None where the method has none."""
     log_probability_error: float | None
@@ -48,7 +48,7 @@ class Diagnostics:
     evaluations: int
     """Evaluations of the network, one for each point at each noise level, the pilot included."""
     met_before: float
-    """Share of the particles that satisfied the formula before they were resampled."""
+    """Share of the particles that satisfied the formula before the final resampling."""
     acceptance: float | None
     """Acceptance rate of the pilot's plain samples; None without a pilot."""
     copies: int
@@ -60,9 +60,9 @@ class Diagnostics:
     rejection_seconds: float | None
     """Estimate of the time that rejection would take for as many samples; None without a pilot."""
     from_rejection: dict[str, list[float]]
-    """Variable -> median D from the samples that the pilot accepted, and the floor of D."""
+    """Variable -> median D from the samples that the pilot accepted, and its noise floor."""
     warnings: list[str]
-    """What is wrong with the run, in words."""
+    """Problems of the run, as sentences."""
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of a dataset that carry them."""

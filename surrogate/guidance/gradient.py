@@ -19,20 +19,20 @@ from constraints import compiled, conjunction
 from surrogate.diffusion.denoise import Denoiser, expand
 from surrogate.diffusion.schedule import Schedule, SubVP
 from surrogate.errors import ModelError
-from surrogate.guidance.methods.gradient import SCHEDULES, GradientSettings
-from surrogate.guidance.outcome import Outcome, Question
-from surrogate.guidance.scenario import GENTLE, Scenario
+from surrogate.guidance.methods.gradient import WEIGHT_SCHEDULES, GradientSettings
+from surrogate.guidance.outcome import Outcome, Question, S
+from surrogate.guidance.scenario import SOFT_RULES, Scenario
 from surrogate.random import Sampling, stream
 from surrogate.sampling import langevin, predictor_corrector
 from surrogate.sampling.steps import Progress
 
-SIGMA_END = 0.01  # noise at which sampling ends, in normalised units: less is lost in rounding
+SIGMA_END = 0.01  # noise level at which sampling ends: below it, rounding dominates
 Value = Callable[[Tensor], Tensor]  # samples like the model's, (B · instances, *shape), to c (B,)
 
 
 @dataclass(frozen=True)
 class Gradient(Denoiser):
-    """A denoiser guided by ∇c; `weight` is one of SCHEDULES, `strength` is λ."""
+    """A denoiser guided by ∇c; `weight` is one of WEIGHT_SCHEDULES, `strength` is λ."""
 
     denoiser: Denoiser
     value: Value
@@ -51,8 +51,8 @@ class Gradient(Denoiser):
 
 
 def check_weight(weight: str) -> None:
-    if weight not in SCHEDULES:
-        raise ModelError(f"unknown schedule {weight!r}", value=weight, allowed=SCHEDULES)
+    if weight not in WEIGHT_SCHEDULES:
+        raise ModelError(f"unknown schedule {weight!r}", value=weight, allowed=WEIGHT_SCHEDULES)
 
 
 def signal_and_weight(weight: str, level: Tensor, schedule: Schedule) -> tuple[Tensor, Tensor]:
@@ -76,19 +76,19 @@ def gradient(value: Value, x: Tensor) -> Tensor:
 def soft_value(scenario: Scenario) -> Value:
     """c of points like the model's: the formula's and the rules' log-values.
 
-    It is computed at every evaluation of the network: in its precision, all rules at once.
+    Evaluated with every evaluation of the network: in its precision, all rules as one program.
     """
     decode, program, semantics = scenario.prior.codec.decode, scenario.program, scenario.semantics
     grouped, instances = scenario.grouped, scenario.instances
     if not scenario.rules:
         return lambda x: program(grouped(decode(x)), semantics)
     every = conjunction(*(rule.formula for rule in scenario.rules.values()))
-    rules = compiled(every, scenario.single)
+    rules = compiled(every, scenario.sample_layout)
 
     def value(x: Tensor) -> Tensor:
         signals = decode(x)
-        obeyed = rules(signals, GENTLE).reshape(-1, instances).sum(1)
-        return program(grouped(signals), semantics) + obeyed
+        of_rules = rules(signals, SOFT_RULES).reshape(-1, instances).sum(1)
+        return program(grouped(signals), semantics) + of_rules
 
     return value
 
@@ -137,27 +137,47 @@ def final_langevin(
     last: float = SIGMA_END,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Points (B, *shape) after `steps` of Langevin dynamics at the end.
+    """Points (B, *shape) after `steps` of Langevin dynamics at the noise level `last`.
 
-    There is hardly any noise left, so that the conditional score is known.
+    With so little noise the guided score approximates that of the conditional distribution.
     """
     x = langevin(denoiser, x, torch.tensor(last), steps, generator, progress=progress)
     return x.double().cpu()
 
 
-def answer(question: Question[GradientSettings]) -> Outcome:
-    """Samples by the paper's guidance."""
-    own = question.settings
-    x = guided(
+def outcome_of(
+    sampler: Callable[..., Tensor],
+    question: Question[S],
+    *,
+    steps: int,
+    langevin: int,
+    cost: int,
+    **settings: object,
+) -> Outcome:
+    """Samples of a question by `guided` or another sampler with its arguments; `cost`: evaluations
+    of the network for each sample, without the `langevin` steps at the end."""
+    x = sampler(
         question.scenario,
         question.samples,
         stream(question.seed, Sampling.GUIDANCE),
+        steps=steps,
+        final=langevin,
+        progress=question.counted(steps + langevin),
+        **settings,
+    )
+    return Outcome.gradient_guided(question, x, steps, cost + langevin)
+
+
+def answer(question: Question[GradientSettings]) -> Outcome:
+    """Samples by the paper's guidance."""
+    own = question.settings
+    return outcome_of(
+        guided,
+        question,
+        steps=own.steps,
+        langevin=own.langevin,
+        cost=own.steps * (1 + own.correctors),
         weight=own.schedule,
         strength=own.strength,
-        steps=own.steps,
         correctors=own.correctors,
-        final=own.langevin,
-        progress=question.counted(own.steps + own.langevin),
     )
-    cost = own.steps * (1 + own.correctors) + own.langevin
-    return Outcome.gradient_guided(question, x, own.steps, cost)

@@ -51,7 +51,7 @@ class Method(ABC, Generic[S]):
     summary: ClassVar[str]  # what it does, in a line
     settings: ClassVar[type[Settings]] = Settings
     needs_pilot: ClassVar[bool] = False  # whether plain draws first estimate the acceptance rate
-    guided: ClassVar[bool] = False  # whether it follows gradients of a soft formula: misses happen
+    guided: ClassVar[bool] = False  # whether it follows gradients of a soft formula: some miss it
 
     @abstractmethod
     def answer(self, question: Question[S]) -> Outcome:
@@ -81,7 +81,11 @@ _METHODS: dict[str, Method[Any]] = {}
 def register(method: Method[Any]) -> None:
     """Make a method known under its name."""
     if method.name in (AUTO, *_METHODS):
-        raise ModelError(f"a method named {method.name!r} is registered already", value=method.name)
+        raise ModelError(
+            f"a method named {method.name!r} is registered already",
+            value=method.name,
+            remedy="give it another name",
+        )
     _METHODS[method.name] = method
 
 
@@ -133,11 +137,11 @@ def method_settings(method: str, /, **given: Any) -> Settings:
     nearest name.
     """
     chosen = method_named(DEFAULT_METHOD if method == AUTO else method)
-    refuse_foreign(method, given)
+    check_names(method, given)
     return chosen.settings(**given)
 
 
-def refuse_foreign(method: str, given: Iterable[str]) -> None:
+def check_names(method: str, given: Iterable[str]) -> None:
     """ModelError for names that are not settings of this method."""
     own = names_of(method_named(DEFAULT_METHOD if method == AUTO else method))
     for name in given:

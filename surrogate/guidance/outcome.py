@@ -1,4 +1,4 @@
-"""What a method is asked, and what it returns: one interface for all of them."""
+"""The interface of guidance methods: a `Question` in, an `Outcome` out."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ class Question(Generic[S]):
     """A scenario to sample, with the method's settings."""
 
     scenario: Scenario
-    samples: int  # how many
+    samples: int
+    """How many samples are requested."""
     seed: int
     settings: S
-    say: Say = lambda text: None  # receives messages for people
+    say: Say = lambda text: None
+    """Receives messages for people."""
     progress: Progress = lambda share: None
 
     def counted(self, total: int) -> Callable[[int], None]:
         """Progress for a method that counts single steps, `total` of them."""
         done = 0
 
-        def tell(steps: int) -> None:
+        def add(steps: int) -> None:
             nonlocal done
             done += steps
             self.progress(min(1.0, done / total))
 
-        return tell
+        return add
 
 
 @dataclass
 class Outcome:
-    """Samples and what a method knows of them; probabilities are natural logarithms.
+    """Samples and diagnostics of the run; probabilities are natural logarithms.
 
-    A method that draws independent samples reports itself as its own particles: `Outcome.even`.
+    For a method that draws independent samples these are the particles: `Outcome.even`.
     """
 
     x: Tensor
     """Samples in normalised coordinates, (n, D), float64."""
     log_weights: Tensor
-    """Log-weights of the samples, (n,); all 0 where they count alike."""
+    """Log-weights of the samples, (n,); all 0 where they have equal weights."""
     ancestors: Tensor
     """Index of the initial particle that each sample descends from, (n,)."""
     particles: int
@@ -61,7 +63,7 @@ class Outcome:
     steps: int
     """Noise levels."""
     met: float
-    """Share of the particles that satisfied the formula before they were resampled."""
+    """Share of the particles that satisfied the formula before the final resampling."""
     ess: float
     """Effective sample size of the weighted particles at the end, (Σw)²/Σw²."""
     min_ess: float = 1.0
@@ -88,12 +90,12 @@ class Outcome:
 
     @classmethod
     def gradient_guided(cls, question: Question[S], x: Tensor, steps: int, cost: int) -> Outcome:
-        """Samples (n, D) that followed gradients of the formula, whether or not they met it; `cost`
-        evaluations each."""
-        met, kept = question.scenario.satisfied(x)
+        """Samples (n, D) that followed gradients of the formula, those that miss it included; each
+        took `cost` evaluations of the network."""
+        met, consistent = question.scenario.satisfied(x)
         share = float(met.double().mean())
         found = cls.even(x, steps=steps, evaluations=cost * len(x), met=share)
-        share = float((met & kept).double().mean())
+        share = float((met & consistent).double().mean())
         if share < 1:
             found.warnings = [f"{1 - share:.1%} of the samples do not meet the scenario"]
         return found

@@ -1,4 +1,4 @@
-"""Rejection: plain samples of which those that meet the scenario are kept. Exact for the model.
+"""Rejection: unconditional samples, of which those that meet the scenario are accepted. Exact.
 
 The acceptance rate is the scenario's probability. A soft formula c <= 0 keeps a sample with
 probability e^c.
@@ -27,14 +27,14 @@ MAX_DRAWS_PER_SAMPLE = 2_000
 
 @dataclass(frozen=True)
 class Accepted:
-    """Plain draws that were accepted."""
+    """Unconditional draws that were accepted."""
 
     x: Tensor
     """Accepted draws, (n, D), float64."""
     drawn: int
     """How many were drawn."""
     met: int
-    """How many of these satisfied the formula, the laws of the network aside."""
+    """How many of these satisfied the formula, with or without the laws of the network."""
 
     @property
     def rate(self) -> float:
@@ -66,10 +66,11 @@ def reject(
         own = derived(seed, purpose, batch)
         x = scenario.prior.draw(scenario.instances * count, own, steps=steps).double()
         x, batch = scenario.joined(x), batch + 1
-        value = scenario.log_value(x)
+        verdicts = scenario.satisfied(x)
+        value = scenario.log_value(x, verdicts)
         log_uniform = torch.rand(count, generator=generator, dtype=torch.float64).log()
         found = x[log_uniform < value]
-        met += int(scenario.satisfied(x)[0].sum())
+        met += int(verdicts.satisfied.sum())
         parts.append(found)
         drawn, accepted = drawn + count, accepted + len(found)
         progress(len(found))
@@ -78,7 +79,7 @@ def reject(
 
 
 def _batch_size(wanted: int, accepted: int, drawn: int) -> int:
-    """How many to draw next: those missing over the acceptance rate so far, and a tenth more."""
+    """The size of the next batch: missing samples over the acceptance rate, plus a tenth."""
     if not drawn:
         return min(MAX_BATCH, max(MIN_BATCH, wanted))
     rate = max(accepted, 1) / drawn
@@ -88,7 +89,7 @@ def _batch_size(wanted: int, accepted: int, drawn: int) -> int:
 def answer(question: Question[RejectionSettings]) -> Outcome:
     """Samples by rejection."""
     wanted, steps = question.samples, question.settings.steps
-    kept = reject(
+    accepted = reject(
         question.scenario,
         wanted,
         MAX_DRAWS_PER_SAMPLE * max(wanted, 500),
@@ -97,20 +98,21 @@ def answer(question: Question[RejectionSettings]) -> Outcome:
         steps=steps,
         progress=question.counted(wanted),
     )
-    if not len(kept.x):
+    if not len(accepted.x):
         raise SamplingError(
-            f"none of {kept.drawn:,} samples meets the scenario",
+            f"none of {accepted.drawn:,} samples meets the scenario",
+            value=accepted.drawn,
             remedy=["use ", Setting("method", "twisted")],
         )
     found = Outcome.even(
-        kept.x[:wanted],
-        particles=kept.drawn,
+        accepted.x[:wanted],
+        particles=accepted.drawn,
         steps=steps,
-        evaluations=steps * kept.drawn,
-        met=kept.met / kept.drawn,
-        log_probability=math.log(kept.rate),
-        log_probability_error=math.sqrt((1 - kept.rate) / len(kept.x)),
+        evaluations=steps * accepted.drawn,
+        met=accepted.met / accepted.drawn,
+        log_probability=math.log(accepted.rate),
+        log_probability_error=math.sqrt((1 - accepted.rate) / len(accepted.x)),
     )
-    if len(kept.x) < wanted:
-        found.warnings = [f"only {len(kept.x):,} of {wanted:,} samples were found"]
+    if len(accepted.x) < wanted:
+        found.warnings = [f"only {len(accepted.x):,} of {wanted:,} samples were found"]
     return found

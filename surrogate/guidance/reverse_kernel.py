@@ -9,7 +9,7 @@ proposal  q(x_s | x_t) = N(m'', P'),  m'' = D'' + r (x_t - D''),   P' = σ_s² (
 These are p(x_s | x_t) and its twisted proposal in the Twisted Diffusion Sampler (Wu et al. 2023,
 arXiv:2306.17775, equations 7 and 11), with a covariance. With C' = C_σ - K S Kᵀ, S = L Lᵀ, the
 proposal's covariance is P' = P - W Wᵀ, W = (1-r) K L with a column for each equation, and by the
-Woodbury identity, with e = x_s - m'', B = W ᵀP⁻¹ and F Fᵀ = I - B W,
+Woodbury identity, with e = x_s - m'', B = WᵀP⁻¹ and F Fᵀ = I - B W,
 
 log p - log q = -½ (m''-m)ᵀP⁻¹(2e + m''-m) + ½ |F⁻¹ B e|² + log det F.
 
@@ -33,8 +33,10 @@ from surrogate.sampling.steps import white
 class Draw:
     """A draw from a proposal."""
 
-    x: Tensor  # x_s, (B, D)
-    noise: Tensor  # x_s - m'', (B, D)
+    x_s: Tensor
+    """(B, D)."""
+    noise: Tensor
+    """e = x_s - m'', (B, D)."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ class Transition:
     """A Gaussian distribution of x_s given x_t: the target or the proposal of a kernel."""
 
     kernel: ReverseKernel
-    x_t: Tensor  # (B, D)
-    clean: Tensor  # mean of the clean point, (B, D): D of the target, D'' of the proposal
+    x_t: Tensor
+    """(B, D)."""
+    clean: Tensor
+    """Mean of the clean point, (B, D): D of the target, D'' of the proposal."""
 
     @property
     def mean(self) -> Tensor:
@@ -60,7 +64,7 @@ class Proposal(Transition):
         return Draw(self.mean + noise, noise)
 
     def log_ratio(self, target: Transition, draw: Draw) -> Tensor:
-        """log p(x_s) - log q(x_s) of draws from this proposal, (B,)."""
+        """The importance weight log p(x_s | x_t) - log q(x_s | x_t) of draws, (B,)."""
         shift = (1 - self.kernel.step.r) * (self.clean - target.clean)  # m'' - m
         return self.kernel.log_ratio(shift, draw.noise)
 
@@ -96,8 +100,8 @@ class PosteriorKernel(ReverseKernel):
 
     def noise(self, x_t: Tensor, generator: Generator) -> Tensor:
         posterior, rest = self.posterior, 1 - self.step.r
-        # a draw of covariance C', by conditioning a draw of C_σ on the equations
-        clean = posterior.covariance.apply(posterior.values.sqrt(), white(x_t, generator))
+        # Matheron's rule: a draw of N(0, C_σ), conditioned on the equations, has the covariance C'
+        clean = posterior.covariance.apply(posterior.eigenvalues.sqrt(), white(x_t, generator))
         equations = posterior.equations
         width = ((equations.high - equations.low) / 12**0.5).expand(len(x_t), -1)
         jitter = width * white(width, generator)
@@ -108,14 +112,14 @@ class PosteriorKernel(ReverseKernel):
 
     def log_ratio(self, shift: Tensor, noise: Tensor) -> Tensor:
         posterior, covariance = self.posterior, self.posterior.covariance
-        values = self.step.variances(posterior.values)  # eigenvalues of P
+        values = self.step.variances(posterior.eigenvalues)  # of P
         found = -0.5 * (covariance.apply(1 / values, shift) * (2 * noise + shift)).sum(1)
         if len(posterior.equations):
             w = (1 - self.step.r) * posterior.gain @ posterior.factor  # W, (D, k)
             b = covariance.apply(1 / values, w.mT)  # Wᵀ P⁻¹, (k, D)
             f = torch.linalg.cholesky(torch.eye(len(posterior.equations)).to(w) - b @ w)
-            white_noise = torch.linalg.solve_triangular(f, b @ noise.mT, upper=False)
-            found = found + 0.5 * white_noise.square().sum(0) + f.diagonal().log().sum()
+            whitened = torch.linalg.solve_triangular(f, b @ noise.mT, upper=False)  # F⁻¹ B e
+            found = found + 0.5 * whitened.square().sum(0) + f.diagonal().log().sum()
         return found
 
 

@@ -1,4 +1,4 @@
-"""Samples of a model under a scenario, by whichever method, with diagnostics of the run."""
+"""Samples of a model under a scenario: the choice of a method, its run, labels and diagnostics."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from surrogate.random import Sampling
 Rule = Formula | str
 Where = Rule | Sequence[Rule] | Mapping[str, Rule]
 
-GUIDED_HARDNESS = 10.0  # of methods that follow gradients, by default
+GUIDED_HARDNESS = 10.0  # of methods that follow gradients, unless given
 PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance rate
-MIN_ACCEPTED = 20  # samples of the pilot below which its rate says too little for a choice
-MAX_FALLBACK_DRAWS = 100_000  # of rejection, where particles failed
-MIN_COMPARED = 100  # accepted samples of the pilot that others are compared with
+MIN_PILOT_ACCEPTED = 20  # accepted samples of the pilot below which its rate is too noisy
+MAX_FALLBACK_DRAWS = 100_000  # of rejection, after particles failed
+MIN_PILOT_COMPARED = 100  # accepted samples of the pilot below which nothing is compared with it
 MAX_COVARIANCE_SIZE = 100_000_000  # numbers in the covariance of several instances
-EXTRAPOLATION = math.log(1e-9)  # log-probability below which a model knows little
+MIN_LEARNED_LOG_P = math.log(1e-9)  # log P(scenario) below which samples extrapolate
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Labelled samples, and how the run went; the dataset's attributes carry the same."""
+    """Labelled samples and diagnostics of the run; the dataset's attributes carry the same."""
 
     dataset: xr.Dataset
     diagnostics: Diagnostics
@@ -56,10 +56,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Pilot:
-    """Plain samples that estimate how probable a scenario is."""
+    """Unconditional samples that estimate the probability of a scenario."""
 
     accepted: Accepted
-    seconds: float  # wall time of a draw
+    seconds: float
+    """Wall time of a draw."""
 
 
 def sample(
@@ -77,23 +78,16 @@ def sample(
     """Labelled samples from p(x | where).
 
     `where` as in `rules_from`; `settings` are those of the method (`method_settings`).
-    `pilot_samples`: plain draws that estimate the acceptance rate, by default as many as suit the
-    kind of data.
+    `pilot_samples`: unconditional draws that estimate the acceptance rate, by default as many as
+    suit the kind of data.
     """
     samples = whole_number(samples, "samples", least=1)
     seed = whole_number(seed, "seed")
     requested = prior.kind.preferred_method if method == AUTO else method
     own = method_settings(requested, **settings)
     chosen: Method[Any] | None = None if requested == AUTO else method_named(requested)
-    single = prior.codec.layout()
-    rules = rules_from(where, single)
-    goal = conjunction(*rules.values())
-    physics, given = _laws(prior, goal, own.consistency)
-    layout = replace(single, instances=_instances(goal, prior))
-    # a proof is about single conjuncts, which it lowers by itself, so that it can name them
-    refuse_impossible(goal, layout, given=given, end=own.end)
-    soft = (own.hardness or GUIDED_HARDNESS) if chosen and chosen.guided else own.hardness
-    scenario = Scenario(prior, goal, physics, end=own.end, hardness=soft)
+    rules = rules_from(where, prior.codec.layout())
+    scenario = _scenario(prior, rules, own, guided=chosen is not None and chosen.guided)
     began = time.monotonic()
     pilot = None
     if chosen is None or chosen.needs_pilot:
@@ -111,19 +105,17 @@ def sample(
     own = _settings_of(chosen, settings, scenario)
     outcome = chosen.answer(Question(scenario, samples, seed, own, say, progress))
     if requested == AUTO and outcome.warnings and _affordable(pilot, samples):
-        chosen, why = (
-            method_named("rejection"),
-            f"particles failed: {'; '.join(outcome.warnings)}",
-        )
+        chosen = method_named("rejection")
+        why = f"particles failed: {'; '.join(outcome.warnings)}"
         say(f"method: {chosen.name} ({why})")
         own = _settings_of(chosen, settings, scenario)
         outcome = chosen.answer(Question(scenario, samples, seed, own, say, progress))
     data = dataset_of(scenario, outcome.x)
     distances = _from_rejection(scenario, data, pilot) if chosen.name == "twisted" else {}
-    data = _labelled(data, scenario, rules, physics, own.end)
+    data = _labelled(data, scenario, rules, own)
     data["log_weight"] = ("sample", outcome.log_weights.numpy(), {"long_name": "log of the weight"})
-    whence = {"long_name": "initial particle that the sample descends from"}
-    data["origin"] = ("sample", outcome.ancestors.to(torch.int32).numpy(), whence)
+    about = {"long_name": "initial particle that the sample descends from"}
+    data["origin"] = ("sample", outcome.ancestors.to(torch.int32).numpy(), about)
     seconds = time.monotonic() - began
     found = _diagnostics(outcome, chosen.name, why, samples, pilot, seconds, distances)
     data = data.assign_attrs(
@@ -136,8 +128,8 @@ def sample(
 
 
 def rules_from(where: Where, layout: Layout) -> dict[str, Formula]:
-    """Rules by name, from a formula, a text, or a list or dict of either; those without a name go
-    by their text."""
+    """Rules by name, from a formula, a text, or a list or dict of either; the name of a rule
+    without one is its text."""
     if isinstance(where, Mapping):
         named = {str(name): _formula(rule, layout) for name, rule in where.items()}
     elif isinstance(where, (Formula, str)):
@@ -147,8 +139,9 @@ def rules_from(where: Where, layout: Layout) -> dict[str, Formula]:
         named = {str(rule): rule for rule in (_formula(each, layout) for each in where)}
     else:
         raise ModelError(
-            f"where is a formula, a text, or a list or dict of either, not {type(where).__name__}",
+            f"where cannot be of type {type(where).__name__}",
             value=where,
+            allowed=["a formula", "a text", "a list of either", "a dict of either"],
         )
     if not named:
         raise ModelError(
@@ -162,17 +155,21 @@ def _formula(rule: Rule, layout: Layout) -> Formula:
         return rule
     if isinstance(rule, str):
         return spelled_out(parse(rule), layout)
-    raise ModelError(f"a rule is a formula or a text, not {type(rule).__name__}", value=rule)
+    raise ModelError(
+        f"a rule cannot be of type {type(rule).__name__}",
+        value=rule,
+        allowed=["a formula", "a text"],
+    )
 
 
 def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
     """Points (n, D) as a dataset; several instances have a dimension of their own."""
-    data = scenario.prior.codec.to_dataset(scenario.shaped(x))  # as precise as its verdict was
+    data = scenario.prior.codec.to_dataset(scenario.shaped(x))  # in the precision of verdicts
     if scenario.instances == 1:
         return data
     count = scenario.instances
     rows = data.transpose("sample", ...)
-    apart = {
+    by_instance = {
         name: (
             ("sample", "instance", *array.dims[1:]),
             array.values.reshape(-1, count, *array.shape[1:]),
@@ -181,29 +178,35 @@ def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
         for name, array in rows.data_vars.items()
         if "sample" in array.dims
     }
-    single = rows.drop_vars([*apart, "sample"], errors="ignore")
+    single = rows.drop_vars([*by_instance, "sample"], errors="ignore")
     own = {"sample": np.arange(len(x)), "instance": np.arange(1, count + 1)}
-    return single.assign(apart).assign_coords(own)
+    return single.assign(by_instance).assign_coords(own)
 
 
 # --- the scenario ---------------------------------------------------------------------------------
 
 
-def _laws(
-    prior: Prior, goal: Formula, consistency: bool
-) -> tuple[dict[str, Formula], list[Formula]]:
-    """The laws that samples shall obey, by name, and what is known of all data, for proofs."""
-    layout = prior.codec.layout()
-    known = from_network(described(prior.codec.to_dataset(torch.zeros(1, *prior.shape))))
-    always = [*known.values(), *implied_values(prior.codec.followers(), layout, goal)]
-    several = replace(layout, instances=_instances(goal, prior))
-    given = [rule for each in always for rule in of_instances(each, several)]
-    return (dict(known) if consistency else {}), given
+def _scenario(
+    prior: Prior, rules: Mapping[str, Formula], settings: Settings, guided: bool
+) -> Scenario:
+    """The scenario of the rules; ImpossibleError if no data can meet them."""
+    formula = conjunction(*rules.values())
+    _check_instances(formula, prior)
+    single = prior.codec.layout()
+    layout = replace(single, instances=instances_of(formula))
+    laws = from_network(described(prior.codec.to_dataset(torch.zeros(1, *prior.shape))))
+    always = [*laws.values(), *implied_values(prior.codec.followers(), single, formula)]
+    given = [rule for each in always for rule in of_instances(each, layout)]
+    # a proof lowers single conjuncts by itself, so that it can name those that contradict
+    refuse_impossible(formula, layout, given=given, end=settings.end)
+    hardness = (settings.hardness or GUIDED_HARDNESS) if guided else settings.hardness
+    obeyed = laws if settings.consistency else {}
+    return Scenario(prior, formula, obeyed, end=settings.end, hardness=hardness)
 
 
-def _instances(goal: Formula, prior: Prior) -> int:
-    """How many samples the rule is about, if their covariance fits in memory."""
-    count = instances_of(goal)
+def _check_instances(formula: Formula, prior: Prior) -> None:
+    """FormulaError if the covariance of all instances in the formula does not fit in memory."""
+    count = instances_of(formula)
     limit = max(1, math.isqrt(MAX_COVARIANCE_SIZE // prior.covariance.vectors.numel()))
     if count > limit:
         raise FormulaError(
@@ -212,26 +215,23 @@ def _instances(goal: Formula, prior: Prior) -> int:
             value=count,
             remedy=f"number them [1] to [{limit}], without gaps",
         )
-    return count
 
 
 def _labelled(
-    data: xr.Dataset,
-    scenario: Scenario,
-    rules: Mapping[str, Formula],
-    physics: Mapping[str, Formula],
-    end: str | None,
+    data: xr.Dataset, scenario: Scenario, rules: Mapping[str, Formula], settings: Settings
 ) -> xr.Dataset:
     """Samples with verdicts and margins, by the programs that the scenario has compiled."""
-    several = {
-        name: conjunction(*of_instances(rule, scenario.layout)) for name, rule in physics.items()
+    laws = {
+        name: conjunction(*of_instances(program.formula, scenario.layout))
+        for name, program in scenario.rules.items()
     }
     programs: dict[str, Program] = {}
     if len(rules) == 1:
         programs = dict.fromkeys(rules, scenario.program)
     if scenario.instances == 1:
         programs |= scenario.rules
-    return label(data, {**rules, **several}, end, layout=scenario.layout, programs=programs)
+    every = {**rules, **laws}
+    return label(data, every, settings.end, layout=scenario.layout, programs=programs)
 
 
 # --- the choice of a method -----------------------------------------------------------------------
@@ -244,11 +244,11 @@ def _pilot(scenario: Scenario, seed: int, count: int) -> Pilot:
 
 
 def _choice(given: Mapping[str, Any], samples: int, pilot: Pilot) -> tuple[Method[Any], str]:
-    """Particles or rejection, and why: each draw and each particle costs about the same."""
+    """Particles or rejection, and why: a draw costs about as much as a particle."""
     particles_method, rejection = method_named("twisted"), method_named("rejection")
     rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
     why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
-    if accepted < MIN_ACCEPTED or given.get("weighted"):
+    if accepted < MIN_PILOT_ACCEPTED or given.get("weighted"):
         return particles_method, why
     draws = math.ceil(samples / rate)
     particles = given.get("particles") or particles_for(samples)
@@ -257,7 +257,7 @@ def _choice(given: Mapping[str, Any], samples: int, pilot: Pilot) -> tuple[Metho
 
 
 def _settings_of(method: Method[Any], given: Mapping[str, Any], scenario: Scenario) -> Settings:
-    """A method's settings for this scenario, from those of the given ones that it has."""
+    """The settings of a method for this scenario; given ones that it does not have are left out."""
     known = names_of(method)
     own = method.settings(**{name: value for name, value in given.items() if name in known})
     resolved: Settings = method.resolve(own, scenario)
@@ -265,8 +265,8 @@ def _settings_of(method: Method[Any], given: Mapping[str, Any], scenario: Scenar
 
 
 def _affordable(pilot: Pilot | None, samples: int) -> bool:
-    """Whether rejection can take over."""
-    if pilot is None or len(pilot.accepted.x) < MIN_ACCEPTED:
+    """Whether rejection would find the samples within MAX_FALLBACK_DRAWS."""
+    if pilot is None or len(pilot.accepted.x) < MIN_PILOT_ACCEPTED:
         return False
     return samples / pilot.accepted.rate <= MAX_FALLBACK_DRAWS
 
@@ -277,13 +277,13 @@ def _affordable(pilot: Pilot | None, samples: int) -> bool:
 def _from_rejection(
     scenario: Scenario, data: xr.Dataset, pilot: Pilot | None
 ) -> dict[str, list[float]]:
-    """How far samples are from those that the pilot accepted, where there are enough of them."""
-    if pilot is None or len(pilot.accepted.x) < MIN_COMPARED:
+    """The distances of samples from those that the pilot accepted, if these are enough."""
+    if pilot is None or len(pilot.accepted.x) < MIN_PILOT_COMPARED:
         return {}
     others = dataset_of(scenario, pilot.accepted.x)
     try:
         found = kind_of(data).compare(data, others, seed=0)
-    except ModelError:  # nothing that could be compared
+    except ModelError:  # there is nothing to compare
         return {}
     return {each.name: [each.median.value, each.median.floor] for each in found.variables}
 
@@ -328,9 +328,9 @@ def _diagnostics(
 
 
 def _improbable(log_p: float | None) -> list[str]:
-    if log_p is None or log_p > EXTRAPOLATION:
+    if log_p is None or log_p > MIN_LEARNED_LOG_P:
         return []
     return [
-        "so improbable a scenario is far from all that the model has learned from: take the "
-        "samples and the probability as extrapolations"
+        "so improbable a scenario is far from the training data: samples and probability are "
+        "extrapolations"
     ]

@@ -1,11 +1,10 @@
 """A scenario: a formula in data units, conditioning a prior that lives in normalised coordinates.
 
-Points are flat, x (B, D), and y = g(x) (B, L) are the signals they stand for, in the coordinates in
-which the posterior of a signal is Gaussian: those that the codec calls latent, into which the
-formula is translated (`constraints.gaussian.latent`). g is affine unless a variable of time is
-learned as its logarithm; then it is linearised about a point. Verdicts are given on finished
-values: counts rounded, words chosen. A formula about several instances has points of several
-samples, one after the other.
+Points are flat, x (B, D), and y = g(x) (B, L) are their signals in the codec's latent coordinates,
+in which the posterior of a signal is Gaussian and into which the formula is translated
+(`constraints.gaussian.latent`). g is affine unless a series is learned as its logarithm; then it is
+linearised about a point. Verdicts are given on finished values: counts rounded, categories chosen.
+For a formula about several instances a point is that many samples, concatenated.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,14 +37,32 @@ from constraints.gaussian.equations import Equations, bounds, split
 from constraints.gaussian.latent import to_latents
 from surrogate.guidance.prior import Prior
 
-MAX_DENSE = 250_000  # numbers in G up to which it is a dense matrix
-SEARCH_LIMIT = 50.0  # deviations from the mean within which an equation is solved
+MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
+SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
-GENTLE = LogProbabilistic(k=1.0)  # for rules of the network, where they only guide
+SOFT_RULES = LogProbabilistic(k=1.0)  # for rules of the network, where they only guide
+
+
+class Verdicts(NamedTuple):
+    """Of B finished samples."""
+
+    satisfied: Tensor
+    """Whether they meet the formula, (B,)."""
+    consistent: Tensor
+    """Whether they meet all rules of the network, (B,)."""
 
 
 class Scenario:
-    """A formula that samples shall satisfy, and rules that every sample obeys besides, hard."""
+    """A formula that samples shall satisfy, and hard rules that every sample obeys besides.
+
+    prior: p(x). instances: samples in a point. size: D. covariance: of points, (D, D).
+    program: the compiled formula. rules: compiled rules of single samples, by name.
+    hard: whether the formula is; semantics: its values. layout, sample_layout, latent_layout: the
+    signals of a point, of a single sample, and of a point in latent coordinates.
+    rest: the formula without its linear equations; None if nothing is left.
+    low, high: ranges of the latent signals, (L,); bounded: which of them have one, (L,).
+    affine: whether g is.
+    """
 
     def __init__(
         self,
@@ -54,7 +72,7 @@ class Scenario:
         *,
         end: str | None = None,
         hardness: float | None = None,
-        max_dense: int = MAX_DENSE,
+        max_dense: int = MAX_DENSE_JACOBIAN,
     ) -> None:
         """`hardness` None: the formula is hard; else a >= b counts as logsigmoid(hardness (a - b)).
 
@@ -62,12 +80,13 @@ class Scenario:
         """
         self.prior, self.max_dense = prior, max_dense
         self.instances = instances_of(formula)
-        self.single = prior.codec.layout()
-        self.layout = replace(self.single, instances=self.instances)
+        self.sample_layout = prior.codec.layout()
+        self.layout = replace(self.sample_layout, instances=self.instances)
         self.covariance = prior.covariance.repeated(self.instances)
-        self.formula = formula
         self.program = compiled(formula, self.layout, end)
-        self.rules = {name: compiled(rule, self.single) for name, rule in (rules or {}).items()}
+        self.rules = {
+            name: compiled(rule, self.sample_layout) for name, rule in (rules or {}).items()
+        }
         self.hard = hardness is None
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.size = self.instances * math.prod(prior.shape)
@@ -75,24 +94,23 @@ class Scenario:
         latent = to_latents(latent, prior.codec.warps(), soft=not self.hard)
         if latent.lowered == FALSE and self.hard:
             raise ImpossibleError(
-                f"nothing that this model knows of satisfies {formula}: no value in the data that "
-                "it was made from does",
+                f"no value in the training data satisfies {formula}",
                 value=str(formula),
                 remedy="state an interval",
             )
-        self.seen = latent.layout
-        nothing = torch.zeros(0, self.seen.size, dtype=torch.float64)
-        self._equations = Equations(nothing, nothing[:, 0], nothing[:, 0])
-        self.rest: Program | None = latent  # the formula without its equations
+        self.latent_layout = latent.layout
+        self._equations = _no_equations(self.latent_layout.size)  # in latent signals
+        self.rest: Program | None = latent
         if self.hard:
             self._equations, self.rest = split(latent)
         if self.rest is not None and self.rest.lowered == TRUE:
             self.rest = None
         self.affine = prior.codec.affine
         self.low, self.high = self._limits()
-        self.limited = self.low.isfinite() | self.high.isfinite()
+        self.bounded = self.low.isfinite() | self.high.isfinite()
         zero = torch.zeros(self.size, dtype=torch.float64)
-        self._map: tuple[Tensor, Tensor] | None = self._jacobian(zero) if self.affine else None
+        # G and c with g(x) = G x + c
+        self._affine_map = self._jacobian(zero) if self.affine else None
 
     @cached_property
     def rest_without_class_gradients(self) -> Program | None:
@@ -111,48 +129,49 @@ class Scenario:
     # --- coordinates ------------------------------------------------------------------------------
 
     def shaped(self, x: Tensor) -> Tensor:
-        """Flat points as the model has them: (B · instances, *shape)."""
+        """Flat points (B, D) as samples of the model: (B · instances, *shape)."""
         return x.reshape(-1, *self.prior.shape)
 
     def joined(self, x: Tensor) -> Tensor:
-        """Samples as the model has them as flat points (B, D)."""
+        """Samples of the model (B · instances, *shape) as flat points (B, D)."""
         return x.reshape(-1, self.size)
 
     def within(self, x: Tensor) -> Tensor:
-        """Flat points brought to where the data lie."""
+        """Flat points (B, D) brought into the ranges of the data."""
         return self.joined(self.prior.codec.within(self.shaped(x)))
 
     def denoised(self, x: Tensor, sigma: Tensor) -> Tensor:
-        """The clean points (B, D) that flat ones at a noise level are estimates of."""
+        """D(x, σ): the denoised estimates (B, D) of flat points at a noise level."""
         points = self.shaped(x).to(self.prior.device, torch.float32)
         return self.joined(self.prior.bounded(points, sigma.float()).double().cpu())
 
     def grouped(self, signals: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Signals of single samples as those of points: (B, instances, ...) if there are some."""
+        """Signals of samples as signals of points: (B, instances, ...) if there are several."""
         if self.instances == 1:
             return dict(signals)
         return {k: y.reshape(-1, self.instances, *y.shape[1:]) for k, y in signals.items()}
 
-    def flat(self, x: Tensor) -> Tensor:
-        """g(x): points (B, D) to signals (B, L)."""
-        if self._map is not None and self._map[0].numel() <= self.max_dense:
-            matrix, offset = self._map
+    def signals(self, x: Tensor) -> Tensor:
+        """g(x): points (B, D) to latent signals (B, L)."""
+        if self._affine_map is not None and self._affine_map[0].numel() <= self.max_dense:
+            matrix, offset = self._affine_map
             return x @ matrix.mT + offset
-        return self._signals(x)
+        return self._decoded(x)
 
-    def _signals(self, x: Tensor) -> Tensor:
-        found: Tensor = self.seen.flatten(self.grouped(self.prior.codec.latent(self.shaped(x))))
+    def _decoded(self, x: Tensor) -> Tensor:
+        latent = self.grouped(self.prior.codec.latent(self.shaped(x)))
+        found: Tensor = self.latent_layout.flatten(latent)
         return found
 
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
         """G (L, D) and c (L,) with g(x) ≈ G x + c about a point (D,)."""
-        return self._map or self._jacobian(about)
+        return self._affine_map or self._jacobian(about)
 
     def _jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
-        size = self.seen.size
+        size = self.latent_layout.size
         with torch.enable_grad():  # row i is the gradient of signal i at a copy of its own
             copies = about.expand(size, -1).clone().requires_grad_()
-            signals: Tensor = self._signals(copies).diagonal()
+            signals: Tensor = self._decoded(copies).diagonal()
             (matrix,) = torch.autograd.grad(signals.sum(), copies)
         return matrix, signals.detach() - matrix @ about
 
@@ -162,10 +181,10 @@ class Scenario:
         matrix, offset = self.jacobian(about)
         rows, known = own.rows @ matrix, own.rows @ offset
         low, high = own.low - known, own.high - known
-        for i, (coordinate, ends) in self._single.items():
+        for i, (coordinate, ends) in self._univariate.items():
             rows[i] = 0.0
             rows[i, coordinate], low[i], high[i] = 1.0, *ends
-        free = rows.abs().sum(1) > 1e-12  # a conserved total holds by itself
+        free = rows.abs().sum(1) > 1e-12  # an equation about a conserved total holds anyway
         return Equations(rows[free], low[free], high[free])
 
     @cached_property
@@ -175,26 +194,27 @@ class Scenario:
 
     @property
     def linear(self) -> bool:
-        """Whether all that the formula compares is linear in the signals."""
+        """Whether the formula compares only linear functions of the signals."""
         if self.rest is None:
             return True
         every = descend(self.rest.lowered)
         atoms = [node for node in every if isinstance(node, Atom)]
         classed = any(isinstance(node, HasClass) for node in every)
-        return not classed and all(linear(t, self.seen) for atom in atoms for t in atom.terms)
+        return not classed and all(
+            linear(t, self.latent_layout) for atom in atoms for t in atom.terms
+        )
 
-    def bounds(self) -> Equations:
+    def inequalities(self) -> Equations:
         """The linear inequalities of the formula in normalised coordinates, if these are affine."""
-        if self._map is None or self.rest is None or not self.hard:
-            nothing = torch.zeros(0, self.size, dtype=torch.float64)
-            return Equations(nothing, nothing[:, 0], nothing[:, 0])
+        if self._affine_map is None or self.rest is None or not self.hard:
+            return _no_equations(self.size)
         own = bounds(self.rest)
-        matrix, offset = self._map
+        matrix, offset = self._affine_map
         known = own.rows @ offset
         return Equations(own.rows @ matrix, own.low - known, own.high - known)
 
     @cached_property
-    def _single(self) -> dict[int, tuple[int, tuple[float, float]]]:
+    def _univariate(self) -> dict[int, tuple[int, tuple[float, float]]]:
         """Equations for one signal that is an increasing function of one coordinate: the number of
         the equation -> (coordinate, its interval), which is exact where linearising is not.
         """
@@ -217,7 +237,7 @@ class Scenario:
         point = torch.zeros(1, self.size, dtype=torch.float64)
         for _ in range(60):
             middle = point[0, coordinate] = (low + high) / 2
-            if float(self.flat(point)[0, signal]) < value:
+            if float(self.signals(point)[0, signal]) < value:
                 low = float(middle)
             else:
                 high = float(middle)
@@ -229,38 +249,43 @@ class Scenario:
         for name, sign in (("low", -0.5), ("high", 0.5)):
             parts = [
                 torch.full((signal.size,), getattr(signal, name) + sign * signal.integer)
-                for signal in self.seen.signals
+                for signal in self.latent_layout.signals
             ]
             sides.append(torch.cat(parts).double().repeat(self.instances))
         return sides[0], sides[1]
 
     # --- verdicts ---------------------------------------------------------------------------------
 
-    def finished(self, x: Tensor) -> dict[str, Tensor]:
-        """The signals of finished samples."""
-        return self.grouped(self.prior.codec.signals_of(self.shaped(x)))
-
-    def satisfied(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Whether finished samples meet the formula, and all of the rules: (B,) each."""
+    def satisfied(self, x: Tensor) -> Verdicts:
+        """Verdicts on the finished samples of points (B, D)."""
         values = self.prior.codec.signals_of(self.shaped(x))
         met = self.program.verdict(self.grouped(values))
-        kept = torch.ones_like(met)
+        consistent = torch.ones_like(met)
         for rule in self.rules.values():
-            kept = kept & rule.verdict(values).reshape(-1, self.instances).all(1)
-        return met, kept
+            consistent = consistent & rule.verdict(values).reshape(-1, self.instances).all(1)
+        return Verdicts(met, consistent)
 
-    def log_value(self, x: Tensor) -> Tensor:
-        """log of what a sample counts for: 0 or -∞ of a hard formula, its value of a soft one."""
-        met, kept = self.satisfied(x)
+    def log_value(self, x: Tensor, verdicts: Verdicts | None = None) -> Tensor:
+        """c(x_0) of points (B, D), (B,): 0 or -∞ of a hard formula, its value of a soft one.
+
+        -∞ where a rule is violated. `verdicts`: of these points, if they are known.
+        """
+        met, allowed = verdicts or self.satisfied(x)
         value = torch.zeros(len(x), dtype=torch.float64)
         if self.hard:
-            kept = kept & met
+            allowed = allowed & met
         elif any(signal.categories for signal in self.layout.signals):
             decoded = self.grouped(self.prior.codec.decode(self.shaped(x)))
             value = self.program(decoded, self.semantics)
-        else:  # of the counts that are emitted, not of what is rounded to them
-            value = self.program(self.finished(x), self.semantics).double()
-        return torch.where(kept, value, -torch.inf)
+        else:  # of finished counts, not of the numbers that are rounded to them
+            finished = self.grouped(self.prior.codec.signals_of(self.shaped(x)))
+            value = self.program(finished, self.semantics).double()
+        return torch.where(allowed, value, -torch.inf)
+
+
+def _no_equations(size: int) -> Equations:
+    none = torch.zeros(0, size, dtype=torch.float64)
+    return Equations(none, none[:, 0], none[:, 0])
 
 
 def _without_gradient(own: Classifier) -> Callable[[Tensor], Tensor]:

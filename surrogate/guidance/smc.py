@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Generator, Tensor
 
+RESAMPLING_THRESHOLD = 0.5  # ESS, as a share of the particles, below which they are resampled
+
 
 def log_mean_exp(log_weights: Tensor) -> Tensor:
     """log of the mean weight: (..., N) to (...,)."""

@@ -1,8 +1,8 @@
 """Gaussian vectors in a box, by the GHK simulator (Geweke, Hajivassiliou and Keane).
 
-u ~ N(μ, S) with S = LLᵀ is u = μ + L e: each e_i is drawn from a standard normal cut to what keeps
-u_i in its interval, given those before it. The product of the intervals' probabilities is the
-weight that makes such draws right.
+u ~ N(μ, S) with S = LLᵀ is u = μ + L e: each e_i is drawn from a standard normal truncated to the
+interval that keeps u_i in the box, given e_1, ..., e_{i-1}. The product of the probabilities of
+these intervals is the importance weight of a draw.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from constraints.gaussian.chains import log_interval
 
-MIN_UNIFORM = 1e-300
+MIN_UNIFORM = 1e-300  # uniform draws are clamped here before their logarithm
 
 
 def standard(low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
@@ -68,11 +68,12 @@ def weight_of(u: Tensor, mean: Tensor, factor: Tensor, low: Tensor, high: Tensor
 def _ends(
     mean: Tensor, factor: Tensor, low: Tensor, high: Tensor, noise: Tensor, i: int
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """The interval of e_i given e_1, ..., e_{i-1}, and the mean of u_i: (B,) each."""
     centre = mean[:, i] + noise[:, :i] @ factor[i, :i]
     return (low[i] - centre) / factor[i, i], (high[i] - centre) / factor[i, i], centre
 
 
 def shrunk(low: Tensor, high: Tensor, share: float = 1e-3) -> tuple[Tensor, Tensor]:
-    """A box a little smaller, so that rounding survives single precision."""
-    room = share * (high - low)
-    return low + room, high - room
+    """A box a little smaller, so that u stays inside in single precision."""
+    margin = share * (high - low)
+    return low + margin, high - margin

@@ -1,9 +1,9 @@
 """The method `twisted`: independent batches of particles, and more particles for hard scenarios.
 
-One batch cannot say how wrong its estimate of the probability is, for its particles share
-ancestors: the variance over batches can. A run with a small effective sample size, few distinct
-ancestors or batches that disagree is repeated with twice the particles and half as many levels
-more; problems that remain after the last attempt are reported.
+The particles of one batch share ancestors, so the standard error of log Z comes from the variance
+between independent batches. A run with a small effective sample size, few distinct ancestors or
+batches that disagree is repeated with twice the particles and 1.5 times the noise levels; problems
+that remain after the last attempt are reported.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from surrogate.guidance.twisted import Particles, twisted
 from surrogate.random import Sampling, stream
 from surrogate.sampling.steps import SIGMA_MAX
 
-SIGMA_LAST = 0.01  # the last noise level before the clean point
-SIGMA_VISIBLE = 10.0  # the noise level at which data of unit variance begin to show
+PARTICLE_SIGMA_MIN = 0.01  # the last noise level before the clean point
+SIGMA_VISIBLE = 10.0  # noise level below which data of unit variance stand out from the noise
 BATCHES = 4
 ATTEMPTS = 3
-MIN_ESS_PER_SAMPLE = 1 / 3  # of particles at the end
-MIN_ANCESTORS = 100  # distinct ones of all batches, or a 20th of the particles
+MIN_ESS_PER_SAMPLE = 1 / 3  # of the particles at the end, below which a run is repeated
+MIN_DISTINCT_ANCESTORS = 100  # of all batches, or a 20th of the particles
 MAX_LOG_DISAGREEMENT = 1.0  # between batches' estimates of log P
 
 
@@ -54,6 +54,7 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
     if not bool(log_weights.isfinite().any()):
         raise SamplingError(
             "no particle meets the scenario, which is improbable or contradicts the model",
+            value=len(log_weights),
             remedy=[
                 "try more ",
                 Setting("particles"),
@@ -63,8 +64,8 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
             ],
         )
     ess = float(smc.ess(log_weights))
-    each = torch.tensor([batch.log_z for batch in batches], dtype=torch.float64)
-    log_z = float(smc.log_mean_exp(each))
+    log_zs = torch.tensor([batch.log_z for batch in batches], dtype=torch.float64)
+    log_z = float(smc.log_mean_exp(log_zs))
     counts = [len(batch.x) for batch in batches]
     first = torch.tensor([0, *counts[:-1]]).cumsum(0)
     ancestors = torch.cat([b.ancestors + n for b, n in zip(batches, first, strict=True)])
@@ -82,8 +83,8 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
         ess=ess,
         min_ess=min(batch.min_ess / len(batch.x) for batch in batches),
         log_probability=log_z,
-        log_probability_error=float(torch.exp(each - log_z).std()) / math.sqrt(len(batches)),
-        batches=each.tolist(),
+        log_probability_error=float(torch.exp(log_zs - log_z).std()) / math.sqrt(len(batches)),
+        batches=log_zs.tolist(),
         warnings=problems,
     )
     if made.ancestor_ess < min(samples, 1000) / 10:
@@ -96,14 +97,14 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
 
 
 def levels(covariance: Covariance, steps: int) -> Tensor:
-    """Noise levels (steps + 1,), the last 0.
+    """Noise levels σ_T > ... > 0, (steps + 1,).
 
-    Where noise hides the data one step is as good as many, for its kernel is exact: from the
-    greatest level it leads to where the widest direction of the data begins to show.
+    While noise hides the data the reverse kernel is exact for any step size: the first step leads
+    from the greatest level to that at which the direction of largest variance stands out.
     """
     widest = float(covariance.values.max()) ** 0.5
     visible = min(max(SIGMA_VISIBLE, 2 * widest), SIGMA_MAX / 2)
-    below = karras(steps - 1, SIGMA_LAST, visible).double()
+    below = karras(steps - 1, PARTICLE_SIGMA_MIN, visible).double()
     return torch.cat([below.new_tensor([SIGMA_MAX]), below])
 
 
@@ -114,8 +115,9 @@ def _run(
     attempt: int,
     posteriors: Posteriors,
 ) -> list[Particles]:
+    """Independent batches with `particles` particles in all."""
     sigmas = levels(question.scenario.covariance, steps)
-    tell = question.counted(BATCHES * steps)
+    progress = question.counted(BATCHES * steps)
     size = math.ceil(particles / BATCHES)
     return [
         twisted(
@@ -123,7 +125,7 @@ def _run(
             size,
             sigmas,
             stream(question.seed, Sampling.PARTICLES, attempt, j),
-            tell,
+            progress,
             jacobian=question.settings.jacobian,
             posteriors=posteriors,
         )
@@ -134,7 +136,7 @@ def _run(
 def _select(
     question: Question[TwistedSettings], x: Tensor, log_weights: Tensor, ancestors: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As many samples as were requested, weighted or resampled and moved: x (n, D), their
+    """The requested number of samples, weighted, or resampled and moved (MCMC): x (n, D), their
     log-weights (n,) and ancestors (n,)."""
     generator = stream(question.seed, Sampling.SELECTION)
     if question.settings.weighted:
@@ -152,7 +154,7 @@ def _problems(batches: list[Particles], samples: int) -> list[str]:
     count = sum(len(batch.x) for batch in batches)
     found = []
     ancestors = sum(batch.distinct_ancestors for batch in batches)
-    if ancestors < min(MIN_ANCESTORS, count // 20):
+    if ancestors < min(MIN_DISTINCT_ANCESTORS, count // 20):
         found.append(f"only {ancestors} distinct ancestors are left")
     ess = float(smc.ess(torch.cat([batch.log_weights for batch in batches])))
     if ess < min(samples, count / PARTICLES_PER_SAMPLE) * MIN_ESS_PER_SAMPLE:
@@ -162,6 +164,6 @@ def _problems(batches: list[Particles], samples: int) -> list[str]:
         found.append("in some batches no particle met the scenario")
     elif float(each.max() - each.min()) > MAX_LOG_DISAGREEMENT:
         factor = math.exp(min(float(each.max() - each.min()), 700.0))
-        told = f"{factor:.1f}" if factor < 1000 else f"{factor:.0e}"
-        found.append(f"batches disagree on the probability by a factor of {told}")
+        shown = f"{factor:.1f}" if factor < 1000 else f"{factor:.0e}"
+        found.append(f"batches disagree on the probability by a factor of {shown}")
     return found

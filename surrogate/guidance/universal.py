@@ -1,9 +1,9 @@
-"""Universal guidance (Bansal et al., 2023, arXiv:2302.07121), each part of which can be left out.
+"""Universal guidance (Bansal et al., 2023, arXiv:2302.07121); each part is optional.
 
 forward         the gradient of the constraint at the predicted clean point, through the network
 backward        gradient ascent of the predicted clean point itself
-self-recurrence every step is taken several times, noised again in between:
-                x + √(σ² - σ_s²) z is at σ what x is at σ_s
+self-recurrence every step is taken several times, with noise added in between:
+                x + √(σ² - σ_s²) z has the noise level σ if x has σ_s
 
 Langevin steps at the end are those of `gradient`.
 """
@@ -23,13 +23,13 @@ from surrogate.guidance.gradient import (
     Value,
     final_langevin,
     gradient,
+    outcome_of,
     signal_and_weight,
     soft_value,
 )
 from surrogate.guidance.methods.universal import UniversalSettings
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
-from surrogate.random import Sampling, stream
 from surrogate.sampling.langevin import langevin_step
 from surrogate.sampling.reverse_step import ReverseStep
 from surrogate.sampling.steps import SIGMA_MAX, SIGMA_MIN, Progress, walk, white
@@ -39,7 +39,7 @@ ASCENT_RATE = 0.05  # of the first step of ascent, in normalised units
 
 @dataclass(frozen=True)
 class Universal(Denoiser):
-    """A denoiser guided at its clean points; `backward` steps of ascent, `strength` is λ."""
+    """A denoiser guided at its clean estimates; `backward` steps of ascent, `strength` is λ."""
 
     denoiser: Denoiser
     value: Value
@@ -71,9 +71,9 @@ class Universal(Denoiser):
 
 
 def ascend(value: Value, x: Tensor, steps: int, rate: float = ASCENT_RATE) -> Tensor:
-    """Points like x after steps of ascent that grow shorter.
+    """Points like x after `steps` of gradient ascent with a decreasing step size.
 
-    The gradient is clipped: it is steep wherever an equality is violated, and flat where rules are.
+    The gradient is clipped, for it is steep where an equality is violated.
     """
     for i in range(steps):
         x = x + rate * (1 - i / steps) * gradient(value, x).clamp(-1, 1)
@@ -106,12 +106,12 @@ def universal(
     for sigma, below in walk(levels, progress):
         for _ in range(correctors):
             x = langevin_step(x, denoiser.score(x, sigma), generator)
-        x = stepped(denoiser, x, sigma, below, recurrence, generator)
+        x = recurrent_step(denoiser, x, sigma, below, recurrence, generator)
     at_end = Gradient(prior.denoiser, denoiser.value, strength=strength)
     return scenario.joined(final_langevin(at_end, x, final, generator, progress=progress))
 
 
-def stepped(
+def recurrent_step(
     denoiser: Denoiser,
     x: Tensor,
     sigma: Tensor,
@@ -119,10 +119,10 @@ def stepped(
     recurrence: int,
     generator: Generator,
 ) -> Tensor:
-    """x (B, *shape) at the noise `below`, from σ: an ancestral step, taken `recurrence` times.
+    """x (B, *shape) at the noise level `below`, from σ: `recurrence` ancestral steps.
 
-    The clean point counts as N(D, σ²/(1 + σ²) I), which is exact for white data; were it taken as
-    certain, steps would lose variance, and the more so the more often they are taken.
+    The clean point is N(D, σ²/(1 + σ²) I), which is exact for white data; without its variance
+    each step would lose some, and recurrence would multiply the loss.
     """
     step = ReverseStep.between(sigma, below)
     deviation = torch.sqrt(step.variances(sigma**2, over=1 + sigma**2))
@@ -137,18 +137,15 @@ def stepped(
 def answer(question: Question[UniversalSettings]) -> Outcome:
     """Samples by universal guidance."""
     own = question.settings
-    x = universal(
-        question.scenario,
-        question.samples,
-        stream(question.seed, Sampling.GUIDANCE),
+    passes = 2 if own.forward else 1  # forward guidance has a backward pass of the network
+    return outcome_of(
+        universal,
+        question,
+        steps=own.steps,
+        langevin=own.langevin,
+        cost=passes * own.steps * own.recurrence,
         forward=own.forward,
         backward=own.backward,
         recurrence=own.recurrence,
         strength=own.strength,
-        steps=own.steps,
-        final=own.langevin,
-        progress=question.counted(own.steps + own.langevin),
     )
-    passes = 2 if own.forward else 1  # forward guidance goes back through the network
-    cost = passes * own.steps * own.recurrence + own.langevin
-    return Outcome.gradient_guided(question, x, own.steps, cost)

@@ -8,7 +8,7 @@ from surrogate.guidance.method import Deferred, register
 from surrogate.guidance.settings import Settings, langevin_option, levels_option, strength_option
 from surrogate.settings import option
 
-SCHEDULES = ("snr", "linear")
+WEIGHT_SCHEDULES = ("snr", "linear")
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class GradientSettings(Settings):
     steps: int = levels_option(1_000)
     schedule: str = option(
         "snr",
-        choices=SCHEDULES,
+        choices=WEIGHT_SCHEDULES,
         help="How guidance grows as noise falls: by the signal-to-noise ratio, or linearly in "
         "time.",
     )

@@ -13,7 +13,7 @@ from surrogate.settings import option
 if TYPE_CHECKING:
     from surrogate.guidance.scenario import Scenario
 
-PARTICLES_PER_SAMPLE = 4
+PARTICLES_OF_EACH_SAMPLE = 4
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class MomentsSettings(Settings):
         low=1,
         high=10**7,
         help="Particles in all.",
-        shown=f"{PARTICLES_PER_SAMPLE} for each sample",
+        shown=f"{PARTICLES_OF_EACH_SAMPLE} for each sample",
     )
     steps: int = levels_option(40)
     jacobian: str = jacobian_option("gaussian for linear rules, else network")

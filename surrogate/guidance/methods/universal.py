@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.guidance.method import Deferred, register
 from surrogate.guidance.settings import (
@@ -34,7 +35,11 @@ class UniversalSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.forward or self.backward):
-            raise ModelError("universal guidance is forward, backward or both; this is neither")
+            raise ModelError(
+                "universal guidance needs forward or backward guidance, and both are off",
+                value=(self.forward, self.backward),
+                remedy=["turn on ", Setting("forward", True), " or ", Setting("backward", 10)],
+            )
 
 
 class UniversalGuidance(Deferred[UniversalSettings]):

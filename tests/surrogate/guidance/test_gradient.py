@@ -18,7 +18,7 @@ from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import VE, Schedule, SubVP
 from surrogate.errors import ModelError
 from surrogate.guidance.gradient import SIGMA_END, Gradient, gradient, guided, soft_value
-from surrogate.guidance.scenario import GENTLE, Scenario
+from surrogate.guidance.scenario import SOFT_RULES, Scenario
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 from tests.surrogate.guidance.bed import Exact
@@ -97,14 +97,14 @@ def test_the_value_is_that_of_the_formula_and_its_rules() -> None:
     rules = {"low": bounds("a", -1, None), "high": bounds("a", None, 2)}
     scenario = Scenario(normal(), parse("a(0) >= 1 or a(1) = 0.5"), rules, hardness=4.0)
     x = torch.randn(20, 1, 2, generator=stream(3))
-    flat = scenario.flat(x.flatten(1).double())
+    flat = scenario.signals(x.flatten(1).double())
     wanted = scenario.program(flat, scenario.semantics)
     for rule in scenario.rules.values():
-        wanted = wanted + rule(flat, GENTLE)
+        wanted = wanted + rule(flat, SOFT_RULES)
     found = soft_value(scenario)(x)
     assert found.dtype == x.dtype
     torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
-    alone = Scenario(scenario.prior, scenario.formula, hardness=4.0)
+    alone = Scenario(scenario.prior, scenario.program.formula, hardness=4.0)
     wanted = alone.program(flat, alone.semantics)
     torch.testing.assert_close(soft_value(alone)(x).double(), wanted, rtol=1e-5, atol=1e-5)
 
@@ -117,7 +117,7 @@ def test_samples_follow_a_soft_constraint() -> None:
     scenario.semantics = LogProbabilistic(5.0)
     n = 4_000
     x = guided(scenario, n, stream(4), steps=100, correctors=1, final=150)
-    found = scenario.flat(x)
+    found = scenario.signals(x)
     grid = torch.linspace(-6, 8, 4_001).double()
     density = torch.exp(-(grid**2) / 2) * torch.sigmoid(5 * (grid - 1))
     density = density / density.sum()

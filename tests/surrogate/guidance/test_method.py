@@ -106,7 +106,7 @@ def test_an_unknown_method_names_the_nearest() -> None:
         ("moments", {"particles": 0}, "particles must be a whole number from 1"),
         ("twisted", {"jacobian": "exact"}, "(have: auto, gaussian, network)"),
         ("guidance", {"strength": 0.0}, "strength must be a finite number > 0"),
-        ("universal", {"forward": False}, "forward, backward or both"),
+        ("universal", {"forward": False}, "both are off; turn on forward=True or backward=10"),
     ],
 )
 def test_settings_that_a_method_does_not_take_are_refused(

@@ -75,12 +75,12 @@ def test_the_estimate_given_equations_is_the_exact_one(model: Surrogate, jacobia
     c_sigma = torch.linalg.inv(torch.linalg.inv(spread()) + torch.eye(SIZE) / 0.49)
     mean = x.double() @ (c_sigma / 0.49)
     rows = own.rows.double()
-    joint = rows @ c_sigma @ rows.mT + torch.diag(own.room.double())
+    joint = rows @ c_sigma @ rows.mT + torch.diag(own.tolerance.double())
     missing = own.wanted.double() - mean @ rows.mT
     exact = mean + torch.linalg.solve(joint, missing.mT).mT @ rows @ c_sigma
-    led = own(x, sigma)
-    torch.testing.assert_close(led.denoised.double(), mean, atol=1e-3, rtol=1e-3)
-    torch.testing.assert_close(led.guided.double(), exact, atol=5e-3, rtol=5e-3)
+    found = own(x, sigma)
+    torch.testing.assert_close(found.denoised.double(), mean, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(found.guided.double(), exact, atol=5e-3, rtol=5e-3)
 
 
 @pytest.mark.parametrize("jacobian", ["network", "gaussian"])

@@ -49,7 +49,7 @@ def test_an_equation_for_a_logarithm_is_exact(logs: Exact) -> None:
         for end, value in ((low, wanted - 0.5), (high, wanted + 0.5)):
             point = torch.zeros(1, 6, dtype=torch.float64)
             point[0, at] = end
-            assert float(goal.flat(point)[0, at]) == pytest.approx(value)
+            assert float(goal.signals(point)[0, at]) == pytest.approx(value)
 
 
 def test_a_bridge_of_counts_with_a_long_tail(logs: Exact) -> None:
@@ -86,7 +86,8 @@ def test_a_covariance_that_is_never_formed_acts_as_the_dense_one() -> None:
     for max_dense in (10**9, 0):
         goal = Scenario(bed.model, parse(text), max_dense=max_dense)
         posterior = Posteriors(goal).at(torch.tensor(0.5, dtype=torch.float64), points)
-        found.append(posterior.guide(points))
+        twisted = posterior.guide(points)
+        found.append((twisted.psi, twisted.guided))
     for dense, acting in zip(*found, strict=True):
         torch.testing.assert_close(dense, acting)
 

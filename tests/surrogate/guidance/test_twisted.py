@@ -92,7 +92,7 @@ def check(bed: Bed, exact: torch.Tensor, scenario: Scenario, jacobian: str = "ga
     assert bool(kept.all())
     n = min(1000, len(truth) // 2)
     reference = truth[n:].numpy()
-    distance = histogram_distance(scenario.flat(made[:n]).numpy(), reference, whole=False)
+    distance = histogram_distance(scenario.signals(made[:n]).numpy(), reference, whole=False)
     floor = histogram_distance(truth[:n].numpy(), reference, whole=False)
     assert np.median(distance) < 1.2 * np.median(floor)
     assert distance.max() < 1.5 * floor.max()

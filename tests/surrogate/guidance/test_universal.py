@@ -12,7 +12,7 @@ from surrogate.diffusion.schedule import SubVP
 from surrogate.errors import ModelError
 from surrogate.guidance.gradient import signal_and_weight
 from surrogate.guidance.scenario import Scenario
-from surrogate.guidance.universal import ASCENT_RATE, Universal, ascend, stepped, universal
+from surrogate.guidance.universal import ASCENT_RATE, Universal, ascend, recurrent_step, universal
 from surrogate.random import stream
 from tests.surrogate.guidance.test_gradient import Counting, normal
 
@@ -73,7 +73,7 @@ def test_noising_again_keeps_the_law() -> None:
     n, sigma, below = 40_000, torch.tensor(1.0).double(), torch.tensor(0.98).double()
     generator = stream(4)
     x = GAUSSIAN.sample(n, generator, float(sigma))
-    made = stepped(GAUSSIAN, x, sigma, below, 40, generator)
+    made = recurrent_step(GAUSSIAN, x, sigma, below, 40, generator)
     wanted = SPREAD + float(below) ** 2 * torch.eye(2).double()
     # C_σ is not that of white data, by 0.2 or so, of which (1 - r)² = 0.04² counts, 20 times
     noise = 4 * float(wanted.diagonal().max()) * (2 / n) ** 0.5
@@ -86,7 +86,7 @@ def test_recurrence_without_guidance_samples_the_data() -> None:
     n = 10_000
     scenario = Scenario(normal(), parse("a(0) >= 1"), hardness=5.0)
     x = universal(scenario, n, stream(5), forward=False, recurrence=3, steps=40)
-    found = scenario.flat(x)
+    found = scenario.signals(x)
     assert float(found.mean(0).abs().max()) < 4 / n**0.5
     assert float((torch.cov(found.mT) - torch.eye(2)).abs().max()) < 4 * (2 / n) ** 0.5 + 0.01
 
