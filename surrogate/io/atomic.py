@@ -2,7 +2,7 @@
 
 Content goes to a hidden path beside the target and is renamed at the end; an error or an interrupt
 leaves the target as it was. A file is replaced in one step. A folder takes two renames: `recover`
-tidies up after a process that was killed between them. `simulators.storage` has its own writer,
+tidies up after a process that was killed between them. `simulators.atomic` has its own writer,
 because simulators do not import this package and stream blocks into an open file.
 """
 

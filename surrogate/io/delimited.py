@@ -24,10 +24,10 @@ from surrogate.errors import ModelError
 
 DELIMITERS = ",;\t|"
 DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-READ_CHUNK_BYTES = 1 << 20  # bytes
-SNIFFED_CHARACTERS = 1 << 20  # characters that the delimiter is found in
-SNIFFED_LINES = 100  # of them, at most
-SNIFFED_ROWS = 1_000  # that tell how numbers are written
+READ_CHUNK_BYTES = 1 << 20
+SNIFFED_CHARACTERS = 1 << 20  # from which the delimiter is inferred
+SNIFFED_LINES = 100  # from which the delimiter is inferred
+SNIFFED_ROWS = 1_000  # rows in which leading zeros are looked for
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BINARY_SIGNATURES = {
@@ -60,7 +60,7 @@ def read_table(place: Path, say: Say) -> pd.DataFrame:
         with _text(place, encoding) as file:
             table = pd.read_csv(file, **settings)
         spelled = [name for name in names if _is_boolean(table[name])]
-        if spelled:  # yes, no and true, false stay the words that they are
+        if spelled:  # pandas parses only True and False; yes, no, true and false stay words
             with _text(place, encoding) as file:
                 words = pd.read_csv(file, **settings, usecols=spelled, dtype=str)
             for name in spelled:
@@ -73,16 +73,16 @@ def read_table(place: Path, say: Say) -> pd.DataFrame:
 
 
 def _reread_as_text(place: Path, encoding: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """Some columns once more, as text."""
+    """Some columns, read again as text."""
     with _text(place, encoding) as file:
         table: pd.DataFrame = pd.read_csv(file, **settings, dtype=str)
     return table
 
 
 def _restore_leading_zeros(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> None:
-    """Put back the zeros of 00501: digits of one length of which some begin with 0 are words.
+    """Restore leading zeros: columns of digits of one length, some with a leading 0, are text.
 
-    The first rows rule out nearly all columns; the others are read once more.
+    The first rows rule out nearly all columns; the others are read again as text.
     """
     whole = [name for name in table.columns if _may_be_code(table[name])]
     if not whole:
@@ -154,8 +154,7 @@ def _encoding(place: Path, say: Say) -> str:
         while chunk:
             if len(chunk.translate(None, CONTROL_BYTES)) < len(chunk):
                 raise ModelError(
-                    f"cannot read {str(place)!r} as a table: it is no text, but has bytes that no "
-                    "text has",
+                    f"cannot read {str(place)!r} as a table: it is a binary file",
                     remedy="save it as CSV in UTF-8",
                 )
             following = file.read(READ_CHUNK_BYTES)
@@ -224,7 +223,7 @@ def _delimiter(place: Path, encoding: str) -> str:
                 widths.append(len(row))
                 if len(widths) == SNIFFED_LINES:
                     break
-        except _BrokenRecord:  # or with this delimiter only
+        except _BrokenRecord:  # perhaps with this delimiter only
             pass
         if widths and widths[0] > 1:
             alike = sum(width == widths[0] for width in widths) / len(widths)

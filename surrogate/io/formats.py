@@ -34,7 +34,7 @@ Options = Mapping[str, Any]
 
 
 def silent(text: str) -> None:
-    """For callers who do not want to know what was assumed about a file."""
+    """Ignore messages about what was assumed."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ register(
         read=lambda place, options, say: grids.read_netcdf(place),
         write=grids.write_netcdf,
         written=(".nc",),
-        recognises=lambda place: not place.suffix and place.is_file(),  # its first bytes decide
+        recognises=lambda place: not place.suffix and place.is_file(),  # its magic bytes decide
     )
 )
 register(

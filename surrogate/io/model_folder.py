@@ -1,4 +1,4 @@
-"""The folder of a model: its description as JSON, written whole or not at all.
+"""The folder of a model: its description as JSON, written atomically.
 
 Nothing that is read can run code: no pickle anywhere. `config.json` names the format's version and
 the hash of each tensor file, and reading checks both. Tensors are in `surrogate.io.tensors`; this
@@ -38,7 +38,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     """The description of the model in a folder, its version and hash checked."""
     place = Path(folder)
     make_one = Action(python="make one with sg.fit(data)", command="make one: surrogate train")
-    if not place.is_dir():  # it may have been about to be replaced
+    if not place.is_dir():  # a process may have been killed while it replaced the folder
         settle(place)
     if not place.is_dir():
         raise ModelError(
@@ -65,7 +65,7 @@ def owns(name: str) -> bool:
 
 @contextmanager
 def model_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill that takes the place of `target` at the end, and vanishes on a failure."""
+    """A folder to fill that replaces `target` at the end, and is removed on a failure."""
     check_replaceable(target)
     with atomic_folder(target, owns) as part:
         yield part

@@ -56,6 +56,6 @@ def restored(make: Callable[[], Net], depth: Any, weights: Mapping[str, Tensor])
         name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
         raise ModelError(f"the weights do not fit the network: {name} differs")
     if not all(value.is_floating_point() for value in weights.values()):
-        raise ModelError("the weights are no real numbers")
+        raise ModelError("the weights are not real numbers")
     made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)
     return made.eval()

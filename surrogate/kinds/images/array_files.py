@@ -1,7 +1,7 @@
-"""Files that hold arrays of images: those of numpy (.npz, .npy), and IDX as MNIST has it.
+"""Arrays of images in files: numpy (.npz, .npy) and IDX, the format of MNIST.
 
-Sizes are read from headers before memory is taken, so that a small file that unpacks to a huge one
-is refused. Nothing is unpickled. IDX: two zero bytes, a type, the number of dimensions, those as
+Sizes are read from headers before memory is allocated, so that decompression bombs are refused.
+Nothing is unpickled. IDX: two zero bytes, a type, the number of dimensions, those as
 32-bit integers with the largest byte first, then the values (LeCun, Cortes & Burges, MNIST).
 """
 
@@ -36,7 +36,7 @@ UNREADABLE = (OSError, EOFError, RuntimeError, NotImplementedError, ValueError, 
 
 @contextmanager
 def readable(place: Path, what: str) -> Iterator[None]:
-    """Whatever goes wrong with a file's bytes is said with its name."""
+    """Turn errors of reading a file into a ModelError that names it."""
     try:
         yield
     except (ModelError, MemoryError):
@@ -53,7 +53,7 @@ def readable(place: Path, what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Header:
-    """Of an array that was not read yet."""
+    """The header of an array that has not been read."""
 
     name: str
     shape: tuple[int, ...]
@@ -65,7 +65,7 @@ class Header:
 
     @property
     def fits(self) -> bool:
-        """Whether it may be images, by its shape and type."""
+        """Whether its shape and dtype can be those of images."""
         numbers = self.dtype.kind in "biuf" and math.prod(self.shape) > 0
         return numbers and len(self.shape) in (3, 4) and min(self.shape[1:3]) > 0
 
@@ -111,7 +111,7 @@ def read_npy(place: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Packed:
-    """What a .npz file holds: the images, labels if there are some, and all that is told besides.
+    """The content of a .npz file: images, labels if there are some, and their description.
 
     `own`: whether we wrote it; then `others` are verdicts and weights, and `about` its attributes.
     """
@@ -127,7 +127,7 @@ class Packed:
 
 
 def read_npz(place: Path, array: str | None, labels: str | None, say: Say) -> Packed:
-    """The images of a .npz file, which may have any name; `array` and `labels` say which."""
+    """The images of a .npz file; `array` and `labels` name its arrays, else they are guessed."""
     with readable(place, "arrays of numpy (.npz)"):
         with place.open("rb") as file:
             if file.read(2) != b"PK":
@@ -177,7 +177,7 @@ def _read_member(packed: zipfile.ZipFile, header: Header, place: Path) -> np.nda
 
 
 def _about(packed: zipfile.ZipFile, headers: Mapping[str, Header]) -> Mapping[str, Any]:
-    """What we wrote about the arrays, if we did."""
+    """The description that `write_npz` stored with the arrays; empty if there is none."""
     header = headers.get("about")
     if (
         header is None
@@ -256,7 +256,7 @@ def is_idx(name: str) -> bool:
 
 
 def read_idx(place: Path, labels: bool = False) -> np.ndarray:
-    """The bytes of an IDX file: images (N, H, W) or (N, H, W, C), or labels (N,)."""
+    """The values of an IDX file: images (N, H, W) or (N, H, W, C), or labels (N,)."""
     what = "labels in IDX" if labels else "images in IDX"
     with readable(place, what), _opened_maybe_gzip(place) as file:
         magic = file.read(4)
@@ -322,7 +322,7 @@ def _opened_maybe_gzip(place: Path) -> Iterator[IO[bytes]]:
 
 
 def labels_beside(place: Path) -> Path | None:
-    """train-labels-idx1-ubyte.gz beside train-images-idx3-ubyte.gz, packed or not."""
+    """train-labels-idx1-ubyte.gz for train-images-idx3-ubyte.gz if it exists, gzipped or not."""
     name = re.sub(r"images([-.])idx3", r"labels\1idx1", place.name)
     bare = name.removesuffix(".gz")
     found = [place.with_name(each) for each in (name, bare, f"{bare}.gz")]

@@ -1,11 +1,10 @@
 """A classifier of images: log p(class | image), smooth in the image.
 
-It has two uses. A judge says what a finished image shows: it learns from clean images. A guide is
-asked on the way of a sampler about denoised estimates D(x_0 + σ n, σ), means of all images that may
-have been meant: one that learned from clean images alone is too sure of itself there. With `model`,
-half of each batch are such estimates, at noise levels spread evenly over log σ. The cross entropy
-is least for p(class | what is seen), whatever is seen, so the guide's probabilities are those of a
-class given an estimate.
+It has two uses. To label finished images, it is trained on clean images. To guide a sampler, it is
+evaluated at denoised estimates D(x_0 + σ n, σ), posterior means over images, where a classifier of
+clean images is overconfident. With `model`, half of each batch are such estimates, at noise levels
+log-uniform in σ. Cross entropy is a proper scoring rule, so the trained probabilities are those of
+a class given an estimate.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ MAKE_ONE = "make one: ", Action("fit_classifier(images)", "surrogate classifier 
 
 @dataclass(eq=False)
 class Classifier:
-    """What `fit_classifier` leaves; called on images (B, C, H, W), 0 to 1: log-probabilities (B, K)
-    of its classes."""
+    """A trained classifier: maps images (B, C, H, W), 0 to 1, to log-probabilities (B, K). Made by
+    `fit_classifier`."""
 
     network: Convolutional
     classes: tuple[str, ...]
@@ -80,7 +79,7 @@ class Classifier:
         width: int = 32,
         depth: int = 1,
     ) -> Classifier:
-        """One to which all classes are as likely."""
+        """A classifier before training: all classes are equally likely."""
         settings = {"width": width, "depth": depth}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(stream(seed, ClassifierTraining.INITIAL_WEIGHTS).initial_seed()))
@@ -99,7 +98,7 @@ class Classifier:
         return log_softmax(scores, 1).to(images.dtype)
 
     def as_atom(self, sure: float = SURE_PROBABILITY) -> Atom:
-        """What formulas call: class(image, 3); see `constraints.Classifier` for `sure`."""
+        """The classifier in formulas, class(image, 3); see `constraints.Classifier` for `sure`."""
         return Atom(call=self, classes=self.classes, sure=sure)
 
     @property
@@ -108,7 +107,7 @@ class Classifier:
 
     @torch.no_grad()
     def log_probabilities(self, data: xr.Dataset) -> Tensor:
-        """Of all images of a dataset: (N, K)."""
+        """Log-probabilities of all images of a dataset, (N, K)."""
         read = Pixels(data)
         if read.codec.size != self.size:
             raise ModelError(
@@ -120,7 +119,7 @@ class Classifier:
         return torch.cat(parts) if parts else torch.zeros(0, len(self.classes))
 
     def measure(self, data: xr.Dataset, labels: Any = None) -> Measured:
-        """How good it is on labelled images."""
+        """Accuracy and calibration on labelled images."""
         words = labels_of(data, labels)
         unknown = sorted({*words} - {*self.classes})
         if unknown:
@@ -135,10 +134,10 @@ class Classifier:
             )
         return Measured.of(self.log_probabilities(data), class_indices(words, self.classes))
 
-    # --- keeping ----------------------------------------------------------------------------------
+    # --- storage ----------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> None:
-        """Write the classifier's folder, whole or not at all; one that was there is replaced."""
+        """Write the classifier's folder atomically; an existing classifier is replaced."""
         check_place(folder)
         with store.model_folder(Path(folder)) as part:
             self.digest = tensor_files.write_tensors(part / WEIGHTS, self.network.state_dict())
@@ -186,7 +185,7 @@ class Classifier:
 
 
 def classifier_of(folder: str | Path) -> Classifier | None:
-    """The classifier that lies in the folder of a model, if there is one."""
+    """The classifier in the folder of a model, if there is one."""
     place = Path(folder) / CLASSIFIER_KIND
     return Classifier.load(place) if place.is_dir() else None
 
@@ -236,7 +235,7 @@ def _restored(
 ) -> Convolutional:
     """A network of this description with these weights, if they fit it."""
     if not all(w.is_floating_point() and bool(w.isfinite().all()) for w in weights.values()):
-        raise ModelError("the weights are no real numbers")
+        raise ModelError("the weights are not real numbers")
     network = tensor_files.restored(
         lambda: _network(size, classes, settings), settings["depth"], weights
     )
@@ -259,7 +258,7 @@ def _classes(given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-# --- learning -------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------
 
 
 def fit_classifier(
@@ -311,7 +310,7 @@ def fit_classifier(
 def _held_out_scores(
     made: Classifier, images: Labelled, model: Guided | None, seed: int
 ) -> dict[str, Any]:
-    """How good it is on what was set aside: images, and the model's estimates of them."""
+    """Accuracy and calibration on held-out images, and on the model's estimates of them."""
     truth = images.truth[images.held_out]
     log_p = [made(images.pixels(rows)) for rows in split(images.held_out)]
     found = {"images": asdict(Measured.of(torch.cat(log_p), truth))}
@@ -326,7 +325,7 @@ def _held_out_scores(
 def _train(network: Convolutional, batches: Batches, updates: int, watch: Watch) -> None:
     """AdamW with warm-up and cosine decay."""
     plan = Settings(steps=updates, batch=batches.size, rate=LEARNING_RATE, warm_up=updates // 20)
-    # biases and norms are left free: only what multiplies pixels is held small
+    # no weight decay for biases and norms
     heavy = [w for w in network.parameters() if w.ndim > 1]
     light = [w for w in network.parameters() if w.ndim == 1]
     groups = [

@@ -1,8 +1,8 @@
-"""Labelled images, and the batches that a classifier learns from.
+"""Labelled images, and the batches that a classifier is trained on.
 
-Images are moved by a pixel or two at every step. With a model, half of a batch are its denoised
-estimates D(x_0 + σ n, σ) of images, as a sampler meets them on its way; they are made once, since
-each costs as much as learning from it several times.
+Images are shifted at random by a pixel or two (augmentation). With a model, half of a batch are its
+denoised estimates D(x_0 + σ n, σ), at which a guided sampler evaluates the classifier; a pool of
+them is computed once, since an estimate costs as much as several training steps on it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INFERENCE_BATCH = 256  # images of a pass without gradients
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a run: so many of `total` are done of "estimates" or "training"."""
+    """Progress of the stage `what`, "estimates" or "training": `done` of `total`."""
 
     what: str
     done: int
@@ -55,7 +55,7 @@ Watch = Callable[[Progress], None]
 
 
 class Pixels:
-    """Images of a dataset by number: (B, C, H, W), 0 to 1."""
+    """Images of a dataset by index: (B, C, H, W), 0 to 1."""
 
     def __init__(self, data: xr.Dataset) -> None:
         size, whole = described(data)
@@ -71,7 +71,7 @@ class Pixels:
 
 
 def labels_of(data: xr.Dataset, labels: Any) -> list[str]:
-    """One word for each image."""
+    """The label of each image, as text."""
     if labels is None:
         if LABEL not in data:
             raise ModelError(
@@ -103,7 +103,7 @@ def labels_of(data: xr.Dataset, labels: Any) -> list[str]:
 
 
 def _sorted(words: list[str]) -> tuple[str, ...]:
-    """Classes in order: that of numbers if all are whole ones."""
+    """Classes in order: numerical if all are integers, else alphabetical."""
     known = {*words}
     if all(word.isascii() and word.removeprefix("-").isdigit() for word in known):
         return tuple(sorted(known, key=int))
@@ -111,7 +111,7 @@ def _sorted(words: list[str]) -> tuple[str, ...]:
 
 
 def _checked(words: list[str]) -> tuple[str, ...]:
-    """Their classes, if they are enough to learn from."""
+    """The classes of labels; ModelError if there are too few images."""
     if len(words) < MIN_IMAGES:
         raise ModelError(
             f"{len(words)} images are too few to learn from",
@@ -142,7 +142,7 @@ def _checked(words: list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Images with their classes (N,), and which of them are to learn from and to judge by."""
+    """Images with their classes (N,), split into training and held-out ones."""
 
     pixels: Pixels
     classes: tuple[str, ...]
@@ -152,7 +152,7 @@ class Labelled:
 
     @classmethod
     def of(cls, data: xr.Dataset, labels: Any, seed: int) -> Labelled:
-        """ModelError unless there is something to learn from them."""
+        """Labelled images; ModelError if they cannot be learned from."""
         pixels, words = Pixels(data), labels_of(data, labels)
         classes = _checked(words)
         truth = class_indices(words, classes)
@@ -160,13 +160,13 @@ class Labelled:
 
 
 def class_indices(words: list[str], classes: tuple[str, ...]) -> Tensor:
-    """Where the classes of images stand among all: (N,)."""
+    """The index of each label among the classes, (N,)."""
     known = {word: k for k, word in enumerate(classes)}
     return torch.tensor([known[word] for word in words])
 
 
 def _held_out_split(truth: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of images to learn from, and of a tenth of each class to judge by."""
+    """Indices of training images, and of held-out ones: a tenth of each class."""
     order = torch.randperm(len(truth), generator=stream(seed, ClassifierTraining.HELD_OUT_CHOICE))
     share = min(0.1, MAX_HELD_OUT / len(truth))
     judges = []
@@ -215,8 +215,8 @@ def estimates(
     watch: Watch = lambda moment: None,
     levels: tuple[float, float] = ESTIMATE_SIGMAS,
 ) -> Tensor:
-    """What the model makes of noisy images: E[image | image + σ n] (N, C, H, W), 0 to 1, in half
-    precision; each at a level of its own between `levels`."""
+    """Denoised estimates E[image | image + σ n] (N, C, H, W), 0 to 1, in half precision; each has
+    its own σ, log-uniform between `levels`."""
     least, most = levels
     parts, done = [], 0
     for j, part in enumerate(split(rows)):
@@ -235,7 +235,7 @@ def estimates(
 def estimate_pool(
     model: Guided, images: Labelled, asked: int | None, seed: int, watch: Watch
 ) -> tuple[Tensor, Tensor]:
-    """Estimates of images to learn from, as many as are asked for, and their classes."""
+    """Estimates of training images, and their classes."""
     count, size = len(images.learned), images.pixels.codec.size
     wanted = min(max(count, MIN_ESTIMATES), MAX_ESTIMATES) if asked is None else asked
     wanted = max(1, min(wanted, MAX_ESTIMATE_PIXELS // math.prod(size)))
@@ -249,7 +249,7 @@ def estimate_pool(
 
 @dataclass(frozen=True)
 class Batches:
-    """Images and their classes by step; with estimates, these are the second half."""
+    """The batch of each step: images and classes; with estimates, these are its second half."""
 
     images: Labelled
     blurred: tuple[Tensor, Tensor] | None
@@ -276,7 +276,7 @@ class Batches:
         return shifted(images, generator), truth
 
     def _rows(self, step: int, count: int) -> np.ndarray:
-        """Every image once, then all again in another order."""
+        """Indices of a batch: epochs over all images, each in a new order."""
         total = len(self.images.learned)
         first, rows = step * count, np.zeros(0, np.int64)
         while len(rows) < count:

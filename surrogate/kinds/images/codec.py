@@ -2,7 +2,7 @@
 
 Image data are one variable `image(sample, [channel,] y, x)`, bytes 0 to 255 or real numbers 0 to 1.
 Formulas see values from 0 to 1 in either case. A channel is normalised by one mean and one scale
-for all of its pixels, so that what a network learns of one place holds at another.
+for all of its pixels, so that normalisation is translation invariant.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_FITTED_IMAGES = 20_000  # images that the scale is measured with
 
 @dataclass(frozen=True, eq=False)
 class ImageCodec(Codec):
-    """How the images of one dataset become tensors and back. Made by `fit`."""
+    """The codec of one dataset's images. Made by `fit`."""
 
     size: tuple[int, int, int]  # channels, height, width
     mean: tuple[float, ...]  # of each channel, from 0 to 1
@@ -55,7 +55,7 @@ class ImageCodec(Codec):
             raise ModelError("all pixels have the same value: there is nothing to learn from them")
         return cls(size, tuple(mean.tolist()), tuple(scale.tolist()), whole)
 
-    # --- what it is -------------------------------------------------------------------------------
+    # --- description ------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -71,7 +71,7 @@ class ImageCodec(Codec):
 
     @cached_property
     def _layout(self) -> Layout:
-        # what is equal may differ by 1/1000 of the span: about half a byte, as rounding does
+        # equality has a tolerance of 1/1000 of the span: about half a byte, as rounding needs
         span = 2.0 if self.whole else 1.0
         signal = Signal(IMAGE, "image", self.size, low=0.0, high=1.0, span=span)
         known: dict[str, Any] = dict(self.known)
@@ -115,7 +115,7 @@ class ImageCodec(Codec):
         mean, scale = like.new_tensor(self.mean), like.new_tensor(self.scale)
         return mean[:, None, None], scale[:, None, None]
 
-    # --- there and back ---------------------------------------------------------------------------
+    # --- encoding and decoding --------------------------------------------------------------------
 
     def encode(
         self,
@@ -140,7 +140,7 @@ class ImageCodec(Codec):
     def finish(self, x: Tensor) -> dict[str, np.ndarray]:
         exact = self.decode(x.detach().to("cpu", torch.float64))[IMAGE].clamp(0, 1).numpy()
         if not np.isfinite(exact).all():
-            raise ModelError("an image has diverged: it is not made of numbers")
+            raise ModelError("an image has diverged: it is not finite")
         made = exact[:, 0] if self.size[0] == 1 else exact
         if self.whole:
             return {IMAGE: np.rint(made * WHITE).astype(np.uint8)}
@@ -163,7 +163,7 @@ class ImageCodec(Codec):
         mean, scale = self._affine_map(x)
         return torch.minimum(torch.maximum(x, -mean / scale), (1 - mean) / scale)
 
-    # --- comparing and keeping --------------------------------------------------------------------
+    # --- compatibility and storage ----------------------------------------------------------------
 
     def matches(self, data: xr.Dataset) -> None:
         found, _ = described(data)
@@ -186,7 +186,7 @@ class ImageCodec(Codec):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> ImageCodec:
-        """What `to_config` wrote; ModelError says what is wrong."""
+        """The codec that `to_config` described; ModelError says what is wrong."""
         if not isinstance(config, Mapping) or config.get("kind") != cls.kind:
             raise ModelError("this is no codec of images")
         size, whole = config.get("size"), config.get("whole")
@@ -244,7 +244,7 @@ def mask(value: Any, name: str = "region") -> Tensor:
 
 
 def classifier(value: Any, name: str = "class") -> Classifier:
-    """What formulas ask about images, of what may be turned into it."""
+    """A classifier for formulas, from one or from what can be converted into one."""
     made = value.as_atom() if hasattr(value, "as_atom") else value
     if not isinstance(made, Classifier):
         raise ModelError(
@@ -256,7 +256,7 @@ def classifier(value: Any, name: str = "class") -> Classifier:
 
 
 def function(value: Any, name: str = "function") -> Function:
-    """What formulas call; plain torch code is one of whole images that returns a number each."""
+    """A function for formulas; a plain callable maps images (B, C, H, W) to numbers (B,)."""
     if isinstance(value, Function):
         return value
     if not callable(value):

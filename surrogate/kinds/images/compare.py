@@ -1,11 +1,11 @@
-"""How far images are from reference images, by what can be measured of each.
+"""Comparison of images with reference images by features of each image.
 
-Of every image: its brightness (the mean of its pixels), its contrast (their deviation), the mean of
-each of its rows and columns, and its shares of fixed random pictures, ⟨x, r_k⟩ with r_k Gaussian,
-which by the theorem of Cramér and Wold tell laws of images apart. For each, D = ½ Σ|p - q| between
-histograms, beside its noise floor as in `distances`. Whole images are compared by the correlations
-of their pixels (means of blocks where they are many), the energy distance, and by a classifier that
-sees principal components.
+Features: brightness (mean of the pixels), contrast (their standard deviation), the mean of each row
+and column, and random projections ⟨x, r_k⟩ with r_k Gaussian, which determine a distribution
+(Cramér & Wold). For each feature, D = ½ Σ|p - q| between histograms, with its noise floor (see
+`surrogate.evaluation.distances`). Whole images are compared by the correlations of their pixels
+(block means where there are many), the energy distance, and a classifier two-sample test on
+principal components.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Side:
         return self.pixels.reshape(-1, height, width, self.channels)
 
     def coarse(self) -> Array:
-        """Pixels (n, d); means of blocks where there are more than MAX_COMPARED_PIXELS."""
+        """Pixels (n, d); block means if there are more than MAX_COMPARED_PIXELS."""
         (width, height), images = self.size, self.images
         side = math.ceil(math.sqrt(self.pixels.shape[1] / MAX_COMPARED_PIXELS))
         if side == 1:
@@ -199,7 +199,7 @@ def _check_alike(x: Side, y: Side) -> None:
         )
 
 
-# --- what is measured of an image -----------------------------------------------------------------
+# --- features -------------------------------------------------------------------------------------
 
 
 def _features(side: Side, seed: int) -> Iterator[tuple[str, Array]]:
@@ -217,15 +217,15 @@ def _features(side: Side, seed: int) -> Iterator[tuple[str, Array]]:
 
 
 def _standardised(left: Array, right: Array) -> tuple[Array, Array]:
-    """Pixels that vary in the reference, in its deviations; others by how far they are off."""
+    """Pixels standardised by the reference, with a lower bound on its standard deviation."""
     mean, deviation = right.mean(0), right.std(0)
     usual = float(np.sqrt((deviation**2).mean())) or 1.0
-    scale = np.maximum(deviation, 0.05 * usual)  # a pixel that is nearly always 0 is no judge
+    scale = np.maximum(deviation, 0.05 * usual)  # nearly constant pixels would dominate
     return (left - mean) / scale, (right - mean) / scale
 
 
 def _components(left: Array, right: Array) -> tuple[Array, Array]:
-    """Coordinates (n, k) along the directions in which both sides together vary most."""
+    """The first k principal components of both datasets together, (n, k) and (m, k)."""
     both = np.concatenate([left, right])
     count = max(1, min(MAX_COMPONENTS, both.shape[1], len(both) // 10))
     values, vectors = np.linalg.eigh(both.T @ both / len(both))

@@ -1,4 +1,4 @@
-"""Images in files: how they are read and written, and the formats that hold them.
+"""Reading and writing images, and their file formats.
 
 `read_images` reads .npz, .npy, IDX, folders of PNG and JPEG, and netCDF; `write_images` writes
 .npz, .nc and folders of PNG without loss, and .png as a contact sheet.
@@ -131,7 +131,7 @@ def _refuse_model(place: Path) -> None:
 
 
 def _labels_from(path: str | Path) -> np.ndarray:
-    """Labels (N,) of a file of their own."""
+    """Labels (N,) from a file."""
     place = Path(path)
     if not place.is_file():
         raise ModelError(f"there is no file {str(place)!r} of labels", value=place)
@@ -147,7 +147,7 @@ def _labels_from(path: str | Path) -> np.ndarray:
 
 
 def _idx_labels(place: Path, labels: str | Path | None, count: int, say: Say) -> np.ndarray | None:
-    """The labels of an IDX file, which are likely to be beside it."""
+    """The labels of an IDX file of images: given, or in the file of labels beside it."""
     if labels is not None:
         return _labels_from(labels)
     found = array_files.labels_beside(place)
@@ -166,7 +166,7 @@ def _netcdf(place: Path, say: Say) -> xr.Dataset:
 
 
 def loaded(data: xr.Dataset, path: str, say: Say) -> xr.Dataset:
-    """The images of a dataset that was opened lazily, in memory and checked_images."""
+    """The images of a dataset that was opened lazily, loaded into memory and checked."""
     if not is_images(data):
         raise ModelError(
             f"{path!r} holds no images: it has no variable image (sample, ..., y, x)", value=path
@@ -175,11 +175,11 @@ def loaded(data: xr.Dataset, path: str, say: Say) -> xr.Dataset:
         return checked_images(data.load(), say)
 
 
-# --- what we wrote --------------------------------------------------------------------------------
+# --- files that `write_images` wrote --------------------------------------------------------------
 
 
 def _from_own_npz(place: Path, packed: array_files.Packed) -> xr.Dataset:
-    """The dataset that was written to .npz; a stranger's may only look like it."""
+    """The dataset that `write_npz` wrote; ModelError if the file only looks like one."""
     dims, about = packed.about.get("dims"), packed.about
     try:
         shapes = {str(k): tuple(map(str, v)) for k, v in dict(dims or {}).items()}
@@ -197,7 +197,7 @@ def _from_own_npz(place: Path, packed: array_files.Packed) -> xr.Dataset:
 
 
 def _with_labels(place: Path, found: picture_files.Folder, data: xr.Dataset) -> xr.Dataset:
-    """The verdicts and weights that stand in the table of a folder of ours."""
+    """The data with the labels and weights of labels.csv, which `write_folder` wrote."""
     table = place / write_files.LABELS_FILE
     if not table.is_file() or "label" in data:
         return data

@@ -1,4 +1,4 @@
-"""What formulas see of images: the signal `image` (N, C, H, W), 0 to 1, and columns beside it."""
+"""The layout of images for formulas: the signal `image` (N, C, H, W), 0 to 1, and columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""PNG and JPEG files: one picture, or a folder of them that have one size.
+"""PNG and JPEG files: single pictures, and folders of pictures of one size.
 
-The size of a picture is read from its header before its pixels are, and one of too many is refused.
+The size of a picture is read from its header before it is decoded; too large ones are refused.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")  # modes of Pillow
 
 @dataclass(frozen=True)
 class Folder:
-    """Pictures of one size: (N, H, W) or (N, H, W, 3), with their files, and labels (N,) if their
-    subfolders are such."""
+    """Pictures of one size, (N, H, W) or (N, H, W, 3), their files, and labels (N,) if these are
+    the names of subfolders."""
 
     pixels: np.ndarray
     files: tuple[Path, ...]
@@ -41,7 +41,7 @@ class Folder:
 
 
 def pictures_in(place: Path) -> list[Path]:
-    """PNG and JPEG files of a folder and of those in it, in the order of their names."""
+    """PNG and JPEG files of a folder and its subfolders, sorted by name."""
     with readable(place, "a folder of pictures"):
         own = sorted(each for each in place.iterdir() if not each.name.startswith("."))
         found = [each for each in own if _is_picture(each)]
@@ -57,7 +57,7 @@ def _is_picture(place: Path) -> bool:
 
 
 def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say) -> Folder:
-    """All pictures of a folder; subfolders are labels where every picture is in one."""
+    """All pictures of a folder; subfolders are labels if every picture is in one."""
     files = pictures_in(place)
     if not files:
         kinds = sorted({each.suffix for each in place.iterdir() if each.is_file()} - {""})
@@ -95,7 +95,7 @@ def read_folder(place: Path, size: Size | None, grey: bool, skip: bool, say: Say
     if mixed:
         say("grey pictures among colour were taken as colour")
     if size is not None and any(own != size for own, _ in headers.values()):
-        say(f"pictures were scaled and cut around their middle to {size_text(size)}")
+        say(f"pictures were scaled and cropped around the middle to {size_text(size)}")
     below = all(file.parent != place for file in kept)
     if not below and any(file.parent != place for file in kept):
         say("some pictures are in folders and some are not, so folders are no labels")
@@ -141,7 +141,7 @@ def _common_size(place: Path, headers: Mapping[Path, tuple[Size, bool]]) -> Size
 
 @contextmanager
 def _picture(place: Path) -> Iterator[Image]:
-    """A picture that was opened, not read; ModelError for what is none."""
+    """An opened picture that is not decoded yet; ModelError if it is none."""
     from PIL import Image, UnidentifiedImageError
 
     with warnings.catch_warnings():
@@ -186,7 +186,7 @@ def is_coloured(place: Path) -> bool:
 
 
 def read_picture(place: Path, size: Size | None = None, colour: bool = True) -> np.ndarray:
-    """uint8 (H, W), or (H, W, 3) with `colour`; scaled and cut to a size if there is one."""
+    """uint8 (H, W), or (H, W, 3) with `colour`; scaled and cropped to `size` if it is given."""
     from PIL import Image, ImageOps
 
     with _picture(place) as found:

@@ -1,7 +1,7 @@
-"""Contact sheets: many pictures side by side on one.
+"""Contact sheets: many images in one picture.
 
-Tiles are enlarged by whole numbers, so that a pixel stays a square. Pictures of one sample stand in
-a frame together; the frame of a sample that does not satisfy what was asked is red.
+Tiles are enlarged by integer factors, so that a pixel stays a square. Instances of one sample share
+a frame, which is red if the sample violates the scenario.
 """
 
 from __future__ import annotations
@@ -172,11 +172,11 @@ def before_after(
     return sheet
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- tiles ----------------------------------------------------------------------------------------
 
 
 def _tiles(images: Any, group: int | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Colours (N, instances, H, W, 3), and which samples are wrong (N,) if some are."""
+    """Colours (N, instances, H, W, 3), and which samples violate the scenario (N,), if any."""
     wrong = None
     if isinstance(images, xr.Dataset):
         if not is_images(images):
@@ -213,7 +213,7 @@ def _tiles(images: Any, group: int | None) -> tuple[np.ndarray, np.ndarray | Non
 
 
 def _violations(data: xr.Dataset) -> np.ndarray | None:
-    """Which samples do not satisfy what was asked: (N,); None where all do or nothing was."""
+    """Which samples violate the scenario, (N,); None if none do or there is no scenario."""
     if "satisfied" not in data or data["satisfied"].dims != ("sample",):
         return None
     found = np.asarray(data["satisfied"].values).astype(bool)
@@ -221,7 +221,7 @@ def _violations(data: xr.Dataset) -> np.ndarray | None:
 
 
 def _columns(count: int, width: int, height: int) -> int:
-    """So many that the sheet is about as high as wide; if that can be, the last row is full."""
+    """Columns of a nearly square sheet, if possible with a full last row."""
     ideal = math.sqrt(count * height / width)
     some = range(max(1, math.floor(0.8 * ideal)), math.ceil(1.4 * ideal) + 1)
     return min(some, key=lambda columns: (-count % columns > 0, abs(columns - ideal)))
@@ -281,7 +281,7 @@ def _write(
     ink: str,
     size: int = TEXT_HEIGHT,
 ) -> None:
-    """A line of text, cut to the room there is."""
+    """A line of text, truncated to `room` pixels."""
     font = _font(size)
     line = " ".join(text.split())
     if font.getlength(line) > room:
@@ -297,7 +297,7 @@ def _text_width(text: str) -> int:
 
 @cache
 def _font(size: int) -> FreeTypeFont:
-    """That of the other pictures; it comes with matplotlib."""
+    """DejaVu Sans, the font of the other figures; it comes with matplotlib."""
     from matplotlib import get_data_path
     from PIL import ImageFont
 

@@ -39,7 +39,7 @@ class Pictures:
 
 
 def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
-    """What a page tells of images."""
+    """The facts of a report about images."""
     evaluation: Evaluation | None = None
     other = None
     if against is not None:

@@ -1,4 +1,4 @@
-"""What formulas about images may name besides the image: pictures, regions and classifiers.
+"""Names in formulas about images besides the image: pictures, regions and classifiers.
 
 On the command line they are given as texts, NAME=FILE; in Python `model.knowing` takes the values.
 """
@@ -56,8 +56,8 @@ class Scenery:
 
 
 def read_scenery(named: Mapping[str, tuple[str, ...]], layout: Layout) -> Scenery:
-    """What texts name (`pictures`, `regions`, `classifiers`), checked against the image of a model
-    or of data."""
+    """Pictures, regions and classifiers from texts NAME=FILE, checked against the image size of a
+    layout."""
     used = [kind for kind, texts in named.items() if texts]
     if not used:
         return Scenery()
@@ -92,7 +92,6 @@ def _put(into: dict[str, Any], name: str, value: Any, what: str) -> None:
 
 
 def _pair(text: str, what: str, example: str) -> tuple[str, str]:
-
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not value or not is_variable(name):
         raise ModelError(
@@ -105,7 +104,6 @@ def _pair(text: str, what: str, example: str) -> tuple[str, str]:
 
 def _picture(name: str, path: str, shape: tuple[int, ...]) -> Tensor:
     """(C, h, w) from 0 to 1: as large as the model's images, or smaller by a whole number."""
-
     pixels = _pixels(path, "picture")
     height, width = pixels.shape[:2]
     wanted = f"{shape[2]}x{shape[1]}"
@@ -132,7 +130,6 @@ def _picture(name: str, path: str, shape: tuple[int, ...]) -> Tensor:
 
 def _pixels(path: str, what: str) -> Any:
     """(H, W) or (H, W, 3) from 0 to 1."""
-
     place = located(path)
     try:
         if place.suffix.lower() == ".npy":
@@ -153,7 +150,6 @@ def _pixels(path: str, what: str) -> Any:
 
 def _region(text: str, shape: tuple[int, ...]) -> tuple[str, Tensor]:
     """Name and mask (H, W)."""
-
     name, value = _pair(text, "region", "eyes=8:14,4:28 or eyes=mask.png")
     if ":" in value and not Path(value).is_file():
         try:
@@ -182,7 +178,6 @@ def _region(text: str, shape: tuple[int, ...]) -> tuple[str, Tensor]:
 
 
 def _classifier_name(text: str) -> tuple[str, str]:
-
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not is_variable(name):
         name, value = DEFAULT_CLASSIFIER, text.strip()
@@ -191,7 +186,6 @@ def _classifier_name(text: str) -> tuple[str, str]:
 
 def _classifier(folder: str, shape: tuple[int, ...]) -> Any:
     """A classifier that was trained before, for images of this shape."""
-
     try:
         found = Classifier.load(folder)
     except ModelError as problem:

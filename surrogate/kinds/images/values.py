@@ -17,18 +17,14 @@ import xarray as xr
 from constraints.errors import Setting
 from constraints.layout.image_operators import CHANNELS, LUMA
 from surrogate.errors import ModelError
+from surrogate.io.formats import Say as Say
+from surrogate.io.formats import silent as silent
+from surrogate.io.reading import Size as Size
 
 IMAGE, LABEL = "image", "label"
 MIN_SIDE, MAX_SIDE = 4, 512  # pixels
 MAX_ARRAY_BYTES = 4_000_000_000  # of an array that is read
 RANGE_TOLERANCE = 1e-5  # by which values may lie outside 0 and 1
-
-Say = Callable[[str], None]
-Size = tuple[int, int]  # width, height
-
-
-def silent(text: str) -> None:
-    """Where nobody wants to know what was assumed."""
 
 
 def is_images(data: Any) -> TypeGuard[xr.Dataset]:
@@ -98,7 +94,7 @@ def from_array(array: Any, labels: Any = None, say: Say = silent) -> xr.Dataset:
 
 
 def dataset_of(pixels: np.ndarray, labels: Any = None) -> xr.Dataset:
-    """Images (N, H, W) or (N, H, W, 3), uint8 or float32, that need no more care."""
+    """A dataset of checked images (N, H, W) or (N, H, W, 3), uint8 or float32."""
     colour = pixels.ndim == 4
     values = np.ascontiguousarray(np.moveaxis(pixels, 3, 1)) if colour else pixels
     dims = ("sample", "channel", "y", "x") if colour else ("sample", "y", "x")
@@ -266,7 +262,7 @@ OPAQUE_NOTE = "a fourth channel that makes nothing transparent was left out"
 
 
 def on_white(pixels: np.ndarray) -> np.ndarray:
-    """Colours (..., 3) of colours with an opacity (..., 4)."""
+    """RGBA (..., 4) blended with a white background: RGB (..., 3)."""
     top = np.float32(255 if pixels.dtype == np.uint8 else 1)
     share = pixels[..., 3:].astype(np.float32) / top
     mixed = share * pixels[..., :3] + (1 - share) * top
@@ -274,7 +270,7 @@ def on_white(pixels: np.ndarray) -> np.ndarray:
     return np.asarray(made, pixels.dtype)
 
 
-# --- and back -------------------------------------------------------------------------------------
+# --- back to arrays -------------------------------------------------------------------------------
 
 
 def to_array(data: xr.Dataset) -> np.ndarray:
@@ -306,7 +302,7 @@ def channels_last(data: xr.Dataset) -> xr.DataArray:
 
 
 def checked_images(data: xr.Dataset, say: Say = silent) -> xr.Dataset:
-    """Images of a dataset that was read, in the form that is promised, with its other variables."""
+    """A dataset that was read, with its images in the form that this module describes."""
     image = channels_last(data)
     check_sides(size_of(data))
     values = np.asarray(image.values)
@@ -325,7 +321,7 @@ def checked_images(data: xr.Dataset, say: Say = silent) -> xr.Dataset:
 
 
 def resized(data: xr.Dataset, size: Size) -> xr.Dataset:
-    """The images scaled to cover a width and height, and cut to it around their middle."""
+    """The images scaled to cover a width and height, and cropped around the middle."""
     check_sides(size)
     return data if size == size_of(data) else _changed(data, lambda x: _fit(x, size))
 
@@ -338,7 +334,7 @@ def to_grey(data: xr.Dataset) -> xr.Dataset:
 
 
 def _changed(data: xr.Dataset, how: Callable[[np.ndarray], np.ndarray]) -> xr.Dataset:
-    """The same samples with other pixels: `how` turns (N, H, W[, 3]) into such."""
+    """The dataset with pixels (N, H, W[, 3]) mapped by `how`."""
     if "instance" in data[IMAGE].dims:
         raise ModelError(
             "samples of several images keep their size and colours",

@@ -1,4 +1,4 @@
-"""What formulas see of a table: its columns (N,), in some of which values may be missing."""
+"""The layout of a table for formulas: its columns (N,), with missing values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Pictures of tables: for each column how its values are spread, beside those of a reference.
+"""Histograms of the columns of a table, with those of a reference as outlines.
 
-A panel has bars 0, 1, 2, ...: bins of numbers or dates, or the most frequent words; what is missing
-has a bar of its own. Every value is in one of them: the outermost bins hold what lies beyond, and
-one bar the rarer words.
+A panel has bars 0, 1, 2, ...: bins of numbers or dates, or the most frequent words; missing values
+have a bar of their own. Every value is in one bar: the outermost bins include the tails, and one
+bar collects the rarer words.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 MAX_FIGURE_COLUMNS = 24  # panels of a figure in a file
 HISTOGRAM_BINS = 30
-MAX_INTEGER_BARS = 40  # whole numbers that have a bar each
-MAX_WORD_BARS = 8  # that have one
-TAIL_RATIO = 4.0  # times the middle 98 %, beyond which a range is a tail
+MAX_INTEGER_BARS = 40  # range of integers with a bar each
+MAX_WORD_BARS = 8
+TAIL_RATIO = 4.0  # range over middle 98 %, from which tails are clipped
 PANELS_PER_ROW = 4
 MISSING_LABEL = "missing"
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Shares (bars,) of each side; `labels`: bar (or place between bars) -> text."""
+    """Shares (bars,) per table; `labels` {position on the axis, in bars: text}."""
 
     shares: tuple[Array, ...]
     labels: Mapping[float, str]
@@ -45,7 +45,7 @@ class Bars:
 
 
 def bars(column: Column, weights: Sequence[Array]) -> Bars:
-    """The bars of a column; they add up to 1 for each side, with weights (n,)."""
+    """The bars of a column; they add up to 1 in each table, with weights (n,)."""
     if column.kind == "word":
         codes, labels = _word_bars(column)
     else:
@@ -60,7 +60,7 @@ def bars(column: Column, weights: Sequence[Array]) -> Bars:
 
 
 def _word_bars(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
-    """The most frequent words of all sides together; the others share a bar."""
+    """Bars of the most frequent words of all tables; the others share one."""
     often = sum(
         np.bincount(side[~np.isnan(side)].astype(np.int64), minlength=len(column.words))
         / max(1, len(side))
@@ -81,7 +81,7 @@ def _word_bars(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
 
 
 def _number_bars(column: Column) -> tuple[list[np.ndarray], dict[float, str]]:
-    """Bins between the ends of all sides, or of what is not a tail of them."""
+    """Bins over the range of all tables, long tails clipped."""
     rescaled = column.rescaled()
     both = np.concatenate(rescaled.sides)
     known = both[~np.isnan(both)]
@@ -119,7 +119,7 @@ def _ticks(low: float, high: float, single: bool) -> list[float]:
 
 
 def _tick_text(column: Column, at: float, span: float) -> str:
-    """A value in the column's own unit, whatever was needed to count."""
+    """A value of the rescaled column, in the original unit."""
     if column.kind == "date":
         unit = "D" if span > 3 * 86_400 else "s"
         return str(np.datetime64(int(at), "s").astype(f"datetime64[{unit}]")).replace("T", " ")

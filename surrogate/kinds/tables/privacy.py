@@ -1,9 +1,9 @@
-"""Whether samples repeat rows that a model learned from: the distance to the closest record.
+"""Memorisation: the distance to the closest record (DCR) of samples and of real rows.
 
-The distance of two rows is √(mean over columns of d²), d being the difference of standardised
-numbers, and 0 or 1 for words and for what is missing in one of them only. Of samples it is taken to
-the nearest training row, and so it is of real rows, which tells how near new rows of the same law
-come: rows that were held out, or each training row to the nearest of the others.
+The distance of two rows is √(mean over columns of d²), where d is the difference of standardised
+numbers, and 0 or 1 for words and for values missing in one row only. The distance of samples to
+their nearest training row is compared with that of real rows, which shows how near new rows of the
+same distribution come: held-out rows, or each training row to the nearest of the others.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ DISTANCE_BINS = 30
 
 @dataclass(frozen=True)
 class Closeness:
-    """Of rows to the nearest training row: quantiles of the distance, the share of exact copies,
-    and how the distances are spread over the bins of `Privacy.edges`, (bins,)."""
+    """Distances to the nearest training row: two quantiles, the share of exact copies, and a
+    histogram over the bins of `Privacy.edges`, (bins,)."""
 
     median: float
     low: float
@@ -45,12 +45,12 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Privacy(Finding):
-    """Whether samples repeat the rows that were learned from, beside what real rows do.
+    """Whether samples repeat training rows, compared with real rows.
 
-    near: the share of samples as near to a training row as the nearest NEAR_SHARE of real rows are,
-    which is NEAR_SHARE if they are new rows of the same law, with its standard error. copies_error:
-    that of the difference of copies. held_out: whether the real rows are other ones than the
-    training rows; if not, each was compared with the others.
+    near: the share of samples as near to a training row as the nearest NEAR_SHARE of real rows;
+    NEAR_SHARE is expected of new rows of the same distribution. error: its standard error.
+    copies_error: the standard error of the difference in copies. held_out: whether the real rows
+    are other ones than the training rows; if not, each was compared with the others.
     """
 
     trained: int
@@ -215,7 +215,7 @@ class Records:
 
 
 def _filled(codes: Array) -> np.ndarray:
-    """NaN is a code of its own: -1 is no word, and no number that a constant column has."""
+    """NaN as a code of its own, a number that no word and no constant column has."""
     return np.nan_to_num(codes, nan=-1.2345e-300).astype(np.float64)
 
 
@@ -248,6 +248,6 @@ def _near(mine: Array, share: Array, theirs: Array) -> float:
 
 
 def _edges(mine: Array, theirs: Array) -> Array:
-    """Bins for a picture; the last takes the farthest hundredth as well."""
+    """Edges of the histogram; its last bin includes the largest 1 %."""
     high = float(np.quantile(np.concatenate([mine, theirs]), 0.99)) or 1.0
     return np.linspace(0.0, high, DISTANCE_BINS + 1)

@@ -1,5 +1,4 @@
-"""The sections of a page about a table: its columns, what goes together, whether rows were
-memorised and what can be learned from them."""
+"""The sections of a report about a table: columns, associations, memorisation, usefulness."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ class Table:
 def read(
     data: Data, against: Data | None, target: str | None = None, train: Data | None = None
 ) -> Facts:
-    """What a page tells of rows. A table's verdicts are columns, with a column for each rule."""
+    """The facts of a report about rows; labels may be columns of a DataFrame, one per rule."""
     if against is None and (target is not None or train is not None):
         what = "target" if train is None else "train"
         raise ModelError(
@@ -167,7 +166,7 @@ def _tiles(samples: int, columns: int, found: Evaluation | None) -> Iterator[Til
 
 
 def columns(facts: Facts) -> list[Html]:
-    """How each column is spread, and how far it is from the reference."""
+    """Histograms of the columns, and their distances from the reference."""
     shown = facts.content.columns[:MAX_PLOTTED_COLUMNS]
     made: list[Html] = []
     for start in range(0, len(shown), COLUMNS_PER_FIGURE):
@@ -213,7 +212,7 @@ def _figures(facts: Facts, found: Evaluation) -> list[Html]:
 
 
 def pairs(facts: Facts) -> list[Html]:
-    """What goes together: these rows, the reference, and the difference."""
+    """Associations of pairs of columns: these rows, the reference, and the difference."""
     if len(facts.content.columns) < 2 or facts.samples < 2:
         return []
     caption, found = ASSOCIATIONS_NOTE, facts.evaluation
@@ -277,7 +276,7 @@ def _pairs(rows: Table) -> Figure:
 
 
 def privacy(facts: Facts) -> list[Html]:
-    """Whether rows that were learned from are repeated."""
+    """Whether training rows were memorised."""
     found = None if facts.evaluation is None else facts.evaluation.privacy
     if found is None:
         return []
@@ -313,7 +312,7 @@ def _nearest(found: Privacy) -> Figure:
 
 
 def usefulness(facts: Facts) -> list[Html]:
-    """What can be learned from the rows."""
+    """Train on synthetic, test on real."""
     found = None if facts.evaluation is None else facts.evaluation.usefulness
     if found is None:
         return []

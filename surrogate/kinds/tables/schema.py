@@ -1,8 +1,8 @@
-"""A table of rows: what its columns are, as a dataset over (sample,) and in plain words.
+"""The schema of a table: column types, and the rows as a dataset over (sample,) and back.
 
-Row i of a table is a sample x_i whose parts are of several kinds: real numbers, whole numbers, one
-of a few words, true or false, dates; some may be missing. `infer_types` finds the kinds, leaves out
-what no model of rows can learn (identifiers, row numbers), and says so.
+Row i of a table is a sample x_i with parts of several types: numbers, integers, categories,
+booleans, dates; some may be missing. `infer_types` infers the types, leaves out columns that no
+model of rows can learn (identifiers, row numbers, text), and reports both.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from surrogate.kinds.tables.column_types import COLUMN_TYPES as COLUMN_TYPES
 from surrogate.kinds.tables.column_types import MAX_CATEGORIES, TypedColumn
 
 MISSING_CHOICES = ("model", "refuse", "drop")
-MIN_TRAINING_ROWS = 50  # rows
-IDENTIFIER_SHARE = 0.9  # share of rows with a word of their own
-MIN_IDENTIFIERS = 20  # different words that an identifier has at least
-MIN_TEXT_LENGTH = 40  # characters in a text, on average
-TEXT_SAMPLE_ROWS = 5_000  # rows that tell whether words are texts
+MIN_TRAINING_ROWS = 50
+IDENTIFIER_SHARE = 0.9  # of distinct words among the rows of an identifier
+MIN_IDENTIFIERS = 20  # distinct words of an identifier
+MIN_TEXT_LENGTH = 40  # mean number of characters
+TEXT_SAMPLE_ROWS = 5_000  # that decide whether words are text
 RESERVED_NAMES = ("sample", "instance", "rule", *LABELS)  # names of dimensions and labels
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[\W_])(uu|u|gu)?id)$|[a-z]I[dD]$"
@@ -50,7 +50,7 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What is known of one column; `note` says why, where that is not obvious."""
+    """The type of one column; `note` says why, where that is not obvious."""
 
     name: str
     kind: str
@@ -64,7 +64,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class TypedTable:
-    """A table as data: variables over (sample,), with their `kind` in attrs.
+    """A table as a dataset: variables over (sample,), with their column type in attrs["kind"].
 
     number: float64, NaN where missing; integer: int64, or float64 with NaN; category: objects, str
     or None; boolean: bool, or objects True, False, None; date: datetime64[ns] with NaT, and in
@@ -76,7 +76,7 @@ class TypedTable:
     dropped: int = 0  # rows, for missing values
 
     def lines(self) -> list[str]:
-        """What to tell a person."""
+        """A summary for people: columns by type, what is left out, missing values."""
         made = []
         for kind, heading in HEADINGS.items():
             names = [str(each) for each in self.columns if each.kind == kind]
@@ -97,9 +97,9 @@ class TypedTable:
 def infer_types(
     frame: pd.DataFrame, types: Mapping[str, str] = NO_TYPES, missing: str = "model"
 ) -> TypedTable:
-    """What a table of rows holds; `types` (column -> one of COLUMN_TYPES) overrules what is found.
+    """The rows of a table with inferred types; `types` {column: type of COLUMN_TYPES} overrules.
 
-    `missing`: "model" values that are missing as such, "refuse" them, or "drop" their rows.
+    `missing`: "model" missing values as such, "refuse" them, or "drop" their rows.
     """
     table, types, renamed = _checked(frame, types, missing)
     verdicts = label_columns(frame.rename(columns=lambda name: str(name).strip()))
@@ -147,7 +147,7 @@ def infer_types(
 def _checked(
     frame: pd.DataFrame, types: Mapping[str, str], missing: str
 ) -> tuple[pd.DataFrame, Mapping[str, str], Mapping[str, str]]:
-    """The table with names that can be written, `types` by them, and the old names of new ones."""
+    """The table with usable names, `types` by these names, and {new name: old name}."""
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty", remedy="give one with a header and rows")
     if missing not in MISSING_CHOICES:
@@ -174,7 +174,7 @@ def _checked(
 
 
 def _usable_names(names: Sequence[str]) -> dict[str, str]:
-    """Names that a dataset and a formula can write, by those that a table has."""
+    """{name in the table: name that datasets and formulas can spell}."""
     made: dict[str, str] = {}
     for at, name in enumerate(names):
         plain = "".join(each if each.isprintable() else " " for each in name.replace('"', "'"))
@@ -196,7 +196,7 @@ def _enough(rows: int, left: str = "") -> None:
 
 
 def _left_out(name: str, read: TypedColumn, forced: bool) -> str:
-    """Why a column is left out; empty where it is learned."""
+    """Why a column is left out; empty if it is learned."""
     rows = int((~read.missing).sum())
     if not rows:
         return "all values are missing"
@@ -228,7 +228,7 @@ def _left_out(name: str, read: TypedColumn, forced: bool) -> str:
 
 
 def _is_text(read: TypedColumn) -> bool:
-    """Whether words are sentences: long, and of several words."""
+    """Whether words are free text: long, with blanks."""
     known = [str(word) for word in read.values[~read.missing][:TEXT_SAMPLE_ROWS]]
     long = sum(map(len, known)) > MIN_TEXT_LENGTH * len(known)
     return long and sum(word.count(" ") for word in known) >= 3 * len(known)
@@ -270,13 +270,13 @@ def _variable(read: TypedColumn, keep: np.ndarray) -> xr.Variable:
     return xr.Variable("sample", values, about, fastpath=True)  # else None becomes NaN
 
 
-# --- and back -------------------------------------------------------------------------------------
+# --- back to a DataFrame --------------------------------------------------------------------------
 
 
 def to_frame(data: xr.Dataset) -> pd.DataFrame:
-    """A plain table of samples (sample,) or (sample, instance), labels behind the data.
+    """A DataFrame of samples over (sample,) or (sample, instance), with labels as the last columns.
 
-    Several instances have a row each, with the columns `sample` and `instance` in front.
+    Each instance has a row, and the first columns are then `sample` and `instance`.
     """
     several = data.sizes.get("instance", 0) if "instance" in data.dims else 0
     own = [str(name) for name in data.data_vars if _is_data(data[name])]
@@ -301,7 +301,7 @@ def _is_data(array: xr.DataArray) -> bool:
 
 
 def _column(array: xr.DataArray) -> Any:
-    """Values (N,) of a type that tables have."""
+    """Values (N,) in a pandas type."""
     turned = array.transpose("sample", ...)
     values, kind = np.asarray(turned.values).reshape(-1), array.attrs.get("kind")
     if kind == "integer" and values.dtype.kind == "f":
@@ -318,7 +318,7 @@ def _column(array: xr.DataArray) -> Any:
 
 
 def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
-    """The labels of the samples by their names in tables."""
+    """The labels of the samples {column: values (N,)}."""
     names = ("satisfied", "robustness", "log_weight")
     plain = [n for n in names if n in data and "kind" not in data[n].attrs]
     made = {name: np.asarray(data[name].values) for name in plain}
@@ -329,7 +329,7 @@ def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def with_parsed_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as it was read from text, with dates and numbers for what is written as such."""
+    """A table read from text, with columns of dates and numbers parsed."""
     found = {str(name): kinds.parsed_text(frame[name]) for name in frame.columns}
     return frame.assign(**{name: plain for name, plain in found.items() if plain is not None})
 

@@ -1,4 +1,4 @@
-"""Tables whose rows look like time steps, though no option says so: a hint, not a guess."""
+"""Hints for tables whose rows look like time steps although no option says so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBERED_NAME = re.compile(r"(.*?)[ _:.\-]?(\d+)")
 
 
 def hint(table: pd.DataFrame) -> Hint:
-    """How to say that rows are steps of runs, where they look like that; else empty."""
+    """The options that read rows as time steps, if they look like that; else empty."""
     time = next((name for name in table.columns if name.lower() in TIME_NAMES), None)
     if time is not None:
         for name in table.columns:
@@ -53,14 +53,14 @@ def _names_runs(name: str) -> bool:
 
 
 def _is_grid(table: pd.DataFrame, run: str, time: str) -> bool:
-    """Whether runs have several times each, and share them."""
+    """Whether each run has several times, and each (run, time) occurs once."""
     runs, times = table[run].nunique(), table[time].nunique()
     several = 1 < runs < len(table) and 1 < times < len(table)
     return several and not table.duplicated([run, time]).any()
 
 
 def _is_series(times: pd.Series[Any]) -> bool:
-    """Whether there is one time after the other; a number for each row is no more than that."""
+    """Whether times are unique and monotonic."""
     return bool(
         times.is_unique and (times.is_monotonic_increasing or times.is_monotonic_decreasing)
     )
@@ -71,7 +71,7 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def has_step_columns(names: list[str]) -> bool:
-    """Whether three columns or more are steps of one thing: S0, S1, S2, without a gap."""
+    """Whether three columns or more have one name with step numbers: S0, S1, S2."""
     groups: dict[str, list[int]] = {}
     for name in _numbered(names):
         found = _NUMBERED_NAME.fullmatch(name.strip())

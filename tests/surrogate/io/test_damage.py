@@ -92,7 +92,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value, (*path, key))
 
 
-def test_every_change_to_the_description(model: Path) -> None:
+def test_every_change_to_the_description_is_refused(model: Path) -> None:
     config = model / "config.json"
     good = json.loads(config.read_text())
     good["about"] = {}
@@ -119,7 +119,7 @@ def test_every_change_to_the_description(model: Path) -> None:
         sg.load(model)
 
 
-def test_every_change_to_the_description_of_a_table(table: Path) -> None:
+def test_every_change_to_the_description_of_a_table_is_refused(table: Path) -> None:
     config = table / "config.json"
     good = json.loads(config.read_text())
     good["about"] = {}
@@ -154,7 +154,7 @@ def test_absurd_networks_take_no_memory(model: Path, key: str, width: object) ->
         sg.load(model)
 
 
-def test_weights_that_are_not_its_own(model: Path) -> None:
+def test_damaged_weights_are_refused(model: Path) -> None:
     weights = model / "weights.safetensors"
     content = weights.read_bytes()
     changed = bytearray(content)
@@ -166,7 +166,7 @@ def test_weights_that_are_not_its_own(model: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.safetensors"])
-def test_what_is_no_file(model: Path, name: str) -> None:
+def test_links_pipes_and_folders_in_place_of_files_are_refused(model: Path, name: str) -> None:
     place = model / name
 
     def refused(text: str) -> None:
@@ -188,7 +188,7 @@ def test_what_is_no_file(model: Path, name: str) -> None:
     refused("Is a directory")
 
 
-def test_folders_that_are_no_model(tmp_path: Path) -> None:
+def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:
     for name in ("none", "loop", "file"):
         (tmp_path / "file").write_text("x")
         if name == "loop":

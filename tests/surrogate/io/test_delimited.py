@@ -40,7 +40,7 @@ def read(tmp_path: Path, content: bytes, name: str = "a.csv") -> tuple[pd.DataFr
         gzip.compress(b"a,b\n1,x\n3,y\n", mtime=0),
     ],
 )
-def test_one_table_in_many_spellings(tmp_path: Path, content: bytes) -> None:
+def test_one_table_in_many_dialects(tmp_path: Path, content: bytes) -> None:
     table, said = read(tmp_path, content)
     assert list(table) == ["a", "b"]
     assert table["a"].tolist() == [1, 3]
@@ -61,7 +61,7 @@ def test_one_table_in_many_spellings(tmp_path: Path, content: bytes) -> None:
         (b"0,1,2\n5,6,7\n", ["0", "1", "2"], [5, 6, 7]),
     ],
 )
-def test_delimiters_and_quotes(
+def test_delimiters_and_quotes_are_recognised(
     tmp_path: Path, content: bytes, names: list[str], first: list[object]
 ) -> None:
     table, _ = read(tmp_path, content)
@@ -70,12 +70,12 @@ def test_delimiters_and_quotes(
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.TSV.GZ"])
-def test_compressed(tmp_path: Path, name: str) -> None:
+def test_compressed_files_are_read(tmp_path: Path, name: str) -> None:
     table, _ = read(tmp_path, gzip.compress(b"a\tb\n1\t2\n"), name)
     assert table["b"].tolist() == [2]
 
 
-def test_western_text_is_read_and_said(tmp_path: Path) -> None:
+def test_other_encodings_are_read_and_reported(tmp_path: Path) -> None:
     table, (said,) = read(tmp_path, "größe,preis\n1,5 €\n".encode("cp1252"))
     assert list(table) == ["größe", "preis"]
     assert table["preis"].tolist() == ["5 €"]
@@ -86,7 +86,7 @@ def test_western_text_is_read_and_said(tmp_path: Path) -> None:
     assert "(latin-1)" in read(tmp_path, b"a,b\n\x81,2\n")[1][0]
 
 
-def test_decimal_commas(tmp_path: Path) -> None:
+def test_decimal_commas_are_parsed(tmp_path: Path) -> None:
     content = b"a;b;c;d\n1,5;2;x,y;1.234,5\n-2,25e3;3;z;?\n;4;;0,5\n"
     table, said = read(tmp_path, content)
     assert said == ["numbers with decimal commas: a, d"]
@@ -97,7 +97,7 @@ def test_decimal_commas(tmp_path: Path) -> None:
     assert read(tmp_path, b'a,b\n"1,5",2\n')[0]["a"].tolist() == ["1,5"]
 
 
-def test_words_for_truth_are_kept(tmp_path: Path) -> None:
+def test_words_for_booleans_are_kept(tmp_path: Path) -> None:
     table, _ = read(tmp_path, b"a,b,c,d\nTrue,true,yes,TRUE\nFalse,,no,FALSE\n")
     assert table["a"].tolist() == [True, False]
     assert table["b"].tolist()[0] == "true"
@@ -105,7 +105,7 @@ def test_words_for_truth_are_kept(tmp_path: Path) -> None:
     assert table["d"].tolist() == ["TRUE", "FALSE"]
 
 
-def test_thousands_of_columns(tmp_path: Path) -> None:
+def test_thousands_of_columns_are_read(tmp_path: Path) -> None:
     names = [f"a_rather_long_name_of_column_{i}" for i in range(3000)]
     content = ";".join(names) + "\n" + ";".join("1,5" for _ in names) + "\n"
     table, _ = read(tmp_path, content.encode())
@@ -143,14 +143,14 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
         (gzip.compress(b"a,b\n" + b"1,2\n" * 5000, mtime=0)[:40], "ended before"),
     ],
 )
-def test_broken_files(tmp_path: Path, content: bytes, says: str) -> None:
+def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
     with pytest.raises(ModelError) as problem:
         read(tmp_path, content)
     assert says in str(problem.value)
     assert "a.csv" in str(problem.value)
 
 
-def test_zeros_in_front_are_kept(tmp_path: Path) -> None:
+def test_leading_zeros_are_kept(tmp_path: Path) -> None:
     content = b"zip,n,late,gap,one,x\n"
     for i in range(3000):
         late = b"05" if i == 2500 else b"%d" % (10 + i % 80)
@@ -162,12 +162,12 @@ def test_zeros_in_front_are_kept(tmp_path: Path) -> None:
     assert [table[name].dtype.kind for name in ("n", "one", "x")] == ["i"] * 3
 
 
-def test_an_index_saved_twice(tmp_path: Path) -> None:
+def test_an_index_saved_twice_has_unique_names(tmp_path: Path) -> None:
     table, _ = read(tmp_path, b",Unnamed: 0,a\n0,0,1\n1,1,2\n")
     assert list(table) == ["Unnamed: 0", "Unnamed: 0.1", "a"]
 
 
-def test_lines_that_end_with_a_delimiter(tmp_path: Path) -> None:
+def test_trailing_delimiters_are_accepted(tmp_path: Path) -> None:
     table, _ = read(tmp_path, b"a,b\n1,2,\n3,4,\n")
     assert list(table) == ["a", "b", "Unnamed: 2"]
     assert table["b"].tolist() == [2, 4]

@@ -38,7 +38,7 @@ def table(rows: int = 6) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["a.toy", "a.csv", "a.tsv", "a.parquet"])
-def test_a_table_comes_back_from_each_format(tmp_path: Path, toy: Format, name: str) -> None:
+def test_a_table_is_restored_from_each_format(tmp_path: Path, toy: Format, name: str) -> None:
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     sg.write(table(), tmp_path / name)

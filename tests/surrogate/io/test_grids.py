@@ -36,7 +36,7 @@ def rows(instances: int = 0) -> xr.Dataset:
 
 @pytest.mark.parametrize("name", ["rows.nc", "rows.zarr"])
 @pytest.mark.parametrize("instances", [0, 2])
-def test_there_and_back(tmp_path: Path, name: str, instances: int) -> None:
+def test_rows_are_restored_from_netcdf_and_zarr(tmp_path: Path, name: str, instances: int) -> None:
     if name.endswith("zarr"):
         pytest.importorskip("zarr")
     data = rows(instances)
@@ -53,7 +53,7 @@ def test_there_and_back(tmp_path: Path, name: str, instances: int) -> None:
     again.close()
 
 
-def test_names_that_netcdf_lacks() -> None:
+def test_names_that_netcdf_cannot_store_are_refused() -> None:
     with pytest.raises(ModelError, match="no column named 'km/h'"):
         grids.check_names(["a", "km/h"], Path("rows.nc"))
     grids.check_names(["a", "km/h"], Path("rows.csv"))

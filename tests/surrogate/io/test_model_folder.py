@@ -33,7 +33,7 @@ def raw(header: object, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-def test_tensors_come_back(tmp_path: Path) -> None:
+def test_tensors_are_restored(tmp_path: Path) -> None:
     file = tmp_path / "weights.safetensors"
     digest = tensor_files.write_tensors(file, TENSORS)
     assert digest == store.digest(file.read_bytes())
@@ -45,7 +45,7 @@ def test_tensors_come_back(tmp_path: Path) -> None:
     found["matrix"].add_(1)  # they can be written to
 
 
-def test_strided_tensors_and_parameters(tmp_path: Path) -> None:
+def test_strided_tensors_and_parameters_are_restored(tmp_path: Path) -> None:
     file = tmp_path / "weights"
     turned, weight = TENSORS["matrix"].mT, torch.nn.Parameter(torch.ones(2))
     tensor_files.write_tensors(file, {"turned": turned, "weight": weight})
@@ -54,7 +54,7 @@ def test_strided_tensors_and_parameters(tmp_path: Path) -> None:
     assert torch.equal(found["weight"], weight)
 
 
-def test_same_tensors_same_bytes(tmp_path: Path) -> None:
+def test_the_same_tensors_give_the_same_bytes(tmp_path: Path) -> None:
     one = tensor_files.write_tensors(tmp_path / "one", TENSORS)
     assert one == tensor_files.write_tensors(tmp_path / "two", dict(reversed(TENSORS.items())))
 
@@ -75,7 +75,7 @@ def test_same_tensors_same_bytes(tmp_path: Path) -> None:
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_json_comes_back(tmp_path: Path, content: dict[str, object]) -> None:
+def test_json_is_restored(tmp_path: Path, content: dict[str, object]) -> None:
     store.write_json(tmp_path / "config.json", content)
     assert store.read_json(tmp_path / "config.json") == content
 
@@ -111,7 +111,7 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["config.json"]
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_leaves_no_partial_file(tmp_path: Path) -> None:
     def interrupted() -> None:
         with atomic.atomic_file(tmp_path / "new"):
             raise KeyboardInterrupt
@@ -121,7 +121,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_what_is_no_json_changes_nothing(tmp_path: Path) -> None:
+def test_unserialisable_content_changes_nothing(tmp_path: Path) -> None:
     target = tmp_path / "config.json"
     store.write_json(target, {"old": 1})
     with pytest.raises(TypeError):
@@ -129,7 +129,7 @@ def test_what_is_no_json_changes_nothing(tmp_path: Path) -> None:
     assert store.read_json(target) == {"old": 1}
 
 
-def test_a_write_replaces(tmp_path: Path) -> None:
+def test_a_write_replaces_the_file(tmp_path: Path) -> None:
     target = tmp_path / "config.json"
     store.write_json(target, {"old": list(range(100))})
     store.write_json(target, {"new": 1})
@@ -138,7 +138,7 @@ def test_a_write_replaces(tmp_path: Path) -> None:
     assert target.stat().st_mode & 0o777 == 0o644
 
 
-def test_nowhere_to_write(tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         store.write_json(tmp_path / "absent" / "config.json", {})
     (tmp_path / "folder").mkdir()
@@ -147,7 +147,7 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
+def test_a_folder_is_replaced_atomically(tmp_path: Path) -> None:
     target = tmp_path / "model"
     for content in ("one", "two"):
         with store.model_folder(target) as part:
@@ -171,7 +171,7 @@ def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_killed_while_a_folder_is_replaced(
+def test_a_folder_is_recovered_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     """Whichever of its steps was the last, one of the two folders is there in the end."""
@@ -219,14 +219,14 @@ def test_killed_while_a_folder_is_replaced(
     ],
     ids=range(10),
 )
-def test_bad_json(tmp_path: Path, content: bytes, message: str) -> None:
+def test_damaged_json_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "config.json"
     file.write_bytes(content)
     with pytest.raises(ModelError, match=rf"config\.json is damaged.*{message}"):
         store.read_json(file)
 
 
-def test_json_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_json_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "config.json"
     store.write_json(file, {"a": "long" * 100})
     monkeypatch.setattr(store, "MAX_CONFIG_BYTES", 300)
@@ -235,7 +235,7 @@ def test_json_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("read", [store.read_json, tensor_files.read_tensors])
-def test_files_that_cannot_be_read(tmp_path: Path, read: object) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path, read: object) -> None:
     assert callable(read)
     with pytest.raises(ModelError, match=r"there is no .*absent"):
         read(tmp_path / "absent")
@@ -258,14 +258,14 @@ def test_files_that_cannot_be_read(tmp_path: Path, read: object) -> None:
     ],
     ids=range(9),
 )
-def test_bad_tensors(tmp_path: Path, content: bytes) -> None:
+def test_damaged_tensors_are_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "weights.safetensors"
     file.write_bytes(content)
     with pytest.raises(ModelError, match=r"weights\.safetensors is damaged"):
         tensor_files.read_tensors(file)
 
 
-def test_truncated_tensors(tmp_path: Path) -> None:
+def test_truncated_tensors_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "weights.safetensors"
     digest = tensor_files.write_tensors(file, TENSORS)
     content = file.read_bytes()
@@ -277,7 +277,7 @@ def test_truncated_tensors(tmp_path: Path) -> None:
             tensor_files.read_tensors(file, digest)
 
 
-def test_tampered_tensors(tmp_path: Path) -> None:
+def test_tampered_tensors_are_refused(tmp_path: Path) -> None:
     """One bit of the data: only the hash can tell."""
     file = tmp_path / "weights.safetensors"
     digest = tensor_files.write_tensors(file, TENSORS)
@@ -296,7 +296,7 @@ def test_tampered_tensors(tmp_path: Path) -> None:
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_any_damage_to_the_header(tmp_path: Path, place: int, byte: int) -> None:
+def test_any_damage_to_the_header_is_refused(tmp_path: Path, place: int, byte: int) -> None:
     file = tmp_path / "weights.safetensors"
     tensor_files.write_tensors(file, TENSORS)
     content = bytearray(file.read_bytes())
@@ -318,7 +318,7 @@ class Trap:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_no_pickle(tmp_path: Path, zipped: bool) -> None:
+def test_pickles_are_refused(tmp_path: Path, zipped: bool) -> None:
     file = tmp_path / "weights.safetensors"
     torch.save({"a": Trap()}, file, _use_new_zipfile_serialization=zipped)
     with pytest.raises(ModelError, match=r"weights\.safetensors is damaged"):
@@ -327,7 +327,7 @@ def test_no_pickle(tmp_path: Path, zipped: bool) -> None:
         store.read_json(file)
 
 
-def test_versions() -> None:
+def test_unknown_versions_are_refused() -> None:
     file = Path("config.json")
     store.check_version({"version": store.FORMAT_VERSION}, file)
     with pytest.raises(ModelError, match=r"config\.json has version 99.*update surrogate-toolkit"):
@@ -338,7 +338,7 @@ def test_versions() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-def test_the_folder_one_is_in_is_not_replaced(
+def test_the_working_directory_is_not_replaced(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = tmp_path / "work"
@@ -350,7 +350,7 @@ def test_the_folder_one_is_in_is_not_replaced(
     assert (inner / "thesis.txt").read_text() == "precious"
 
 
-def test_what_is_no_model_is_not_replaced(tmp_path: Path) -> None:
+def test_foreign_files_and_folders_are_not_replaced(tmp_path: Path) -> None:
     folder, file = tmp_path / "results", tmp_path / "notes"
     folder.mkdir()
     (folder / "thesis.txt").write_text("precious")

@@ -52,7 +52,7 @@ def learned() -> Classifier:
     return fit_classifier(shapes(900), seed=1, epochs=30, width=16)
 
 
-def test_shapes_are_told_apart(learned: Classifier) -> None:
+def test_shapes_are_classified(learned: Classifier) -> None:
     found = learned.measure(shapes(300, seed=5))
     assert learned.classes == ("across", "cross", "down")
     assert found.accuracy > 0.97
@@ -78,7 +78,7 @@ def test_a_step_along_the_gradient_makes_a_class_likelier(
     assert (after[:, 1] > before[:, 1]).all()
 
 
-def test_a_run_is_a_function_of_its_seed() -> None:
+def test_training_is_a_function_of_its_seed() -> None:
     data = shapes(60)
     one, same, other = (fit_classifier(data, seed=s, epochs=2, width=8) for s in (3, 3, 4))
     x = torch.rand(2, 1, 8, 8)
@@ -93,13 +93,13 @@ def test_progress_counts_every_update() -> None:
     assert all(math.isfinite(each.loss) for each in seen)
 
 
-def test_whole_numbers_are_classes_in_their_order() -> None:
+def test_integer_classes_are_in_numerical_order() -> None:
     data = shapes(60).drop_vars("label")
     made = fit_classifier(data, np.arange(60) % 12, epochs=1, width=8)
     assert made.classes == tuple(str(k) for k in range(12))
 
 
-def test_images_are_moved_and_their_edges_follow() -> None:
+def test_shifted_images_replicate_their_edges() -> None:
     images = torch.arange(64.0).reshape(1, 1, 8, 8).expand(200, 1, 8, 8)
     moved = shifted(images, torch.Generator().manual_seed(0))
     kinds = {tuple(each.flatten().tolist()) for each in moved}
@@ -109,7 +109,7 @@ def test_images_are_moved_and_their_edges_follow() -> None:
     assert tuple(up.flatten().tolist()) in kinds
 
 
-def test_atoms_of_formulas_ask_the_classifier(learned: Classifier) -> None:
+def test_formulas_evaluate_the_classifier(learned: Classifier) -> None:
     atom = learned.as_atom()
     x = torch.rand(2, 1, 8, 8)
     assert atom.classes == learned.classes
@@ -119,7 +119,7 @@ def test_atoms_of_formulas_ask_the_classifier(learned: Classifier) -> None:
 # --- how sure to be -------------------------------------------------------------------------------
 
 
-def test_calibration_by_hand() -> None:
+def test_calibration_equals_its_definition() -> None:
     p = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7], [0.45, 0.55]], dtype=torch.float64)
     found = Measured.of(p.log(), torch.tensor([0, 1, 1, 1]))
     assert found.accuracy == 0.75
@@ -147,7 +147,7 @@ def blurring(data: xr.Dataset) -> Surrogate:
     return model
 
 
-def test_estimates_are_what_the_model_makes_of_noise() -> None:
+def test_estimates_are_denoised_images() -> None:
     data = shapes(600)
     model = blurring(data)
     rows = np.arange(600)
@@ -162,7 +162,7 @@ def test_estimates_are_what_the_model_makes_of_noise() -> None:
     assert likeness.min() < 0.1
 
 
-def test_a_guide_knows_how_sure_to_be_of_estimates_where_a_judge_does_not() -> None:
+def test_training_on_estimates_calibrates_a_classifier_on_them() -> None:
     data = shapes(900)
     model = blurring(data)
     guide = fit_classifier(data, seed=1, epochs=40, width=16, model=model, pool=3_000)
@@ -182,7 +182,7 @@ def test_a_guide_knows_how_sure_to_be_of_estimates_where_a_judge_does_not() -> N
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_data_that_teach_nothing_are_refused() -> None:
+def test_unusable_labels_are_refused() -> None:
     data = shapes(60)
     bare = data.drop_vars("label")
     for labels, reason in (
@@ -222,7 +222,7 @@ def saved(learned: Classifier, tmp_path: Path) -> Path:
     return tmp_path / "guide"
 
 
-def test_what_was_saved_is_loaded_bit_for_bit(learned: Classifier, saved: Path) -> None:
+def test_a_saved_classifier_is_loaded_bit_for_bit(learned: Classifier, saved: Path) -> None:
     again = Classifier.load(saved)
     x = torch.rand(5, 1, 8, 8)
     assert torch.equal(again(x), learned(x))
@@ -285,9 +285,7 @@ def test_a_description_that_does_not_fit_is_refused(saved: Path, name: str, valu
         Classifier.load(saved)
 
 
-def test_a_model_is_no_classifier_and_is_not_written_over(
-    learned: Classifier, tmp_path: Path
-) -> None:
+def test_a_model_is_not_overwritten_by_a_classifier(learned: Classifier, tmp_path: Path) -> None:
     model = Surrogate.untrained(ImageCodec.fit(shapes(60)), 0, width=8, depth=1)
     model.save(tmp_path / "model")
     with pytest.raises(ModelError, match="a model of 'images', not a classifier"):

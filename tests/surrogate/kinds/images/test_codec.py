@@ -32,7 +32,7 @@ def encoded(codec: ImageCodec, data: xr.Dataset) -> torch.Tensor:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("kind", ["u1", "f4"])
-def test_there_and_back_loses_nothing(channels: int, kind: str) -> None:
+def test_encoding_and_decoding_restore_the_images(channels: int, kind: str) -> None:
     data = pictures(channels=channels, kind=kind)
     codec = ImageCodec.fit(data)
     x = encoded(codec, data)
@@ -58,7 +58,7 @@ def test_encoded_images_have_unit_scale_in_every_channel() -> None:
 
 
 @given(st.floats(-30, 30))
-def test_estimates_are_brought_into_range_and_those_in_it_left_alone(value: float) -> None:
+def test_within_clamps_to_the_range_of_pixels(value: float) -> None:
     codec = ImageCodec((1, 4, 4), (0.13,), (0.31,), True)
     x = torch.full((1, 1, 4, 4), value, dtype=torch.float64)
     shown = codec.decode(codec.within(x))["image"]
@@ -68,7 +68,7 @@ def test_estimates_are_brought_into_range_and_those_in_it_left_alone(value: floa
         torch.testing.assert_close(codec.within(x), x)
 
 
-def test_formulas_see_what_is_written_from_0_to_1() -> None:
+def test_formulas_see_pixels_from_0_to_1() -> None:
     data = pictures()
     codec = ImageCodec.fit(data)
     x = encoded(codec, data).double()
@@ -78,7 +78,7 @@ def test_formulas_see_what_is_written_from_0_to_1() -> None:
     assert verdict.tolist() == (data.image.values.mean((1, 2)) / 255 >= 0.5).tolist()
 
 
-def test_it_is_kept_as_json_and_damage_is_named() -> None:
+def test_the_codec_is_restored_from_json_and_damage_is_refused() -> None:
     codec = ImageCodec.fit(pictures(channels=3))
     kept = json.loads(json.dumps(codec.to_config()))
     again = ImageCodec.from_config(kept)
@@ -104,7 +104,7 @@ def test_it_is_kept_as_json_and_damage_is_named() -> None:
         (xr.Dataset({"image": (("sample", "y", "x"), np.full((2, 8, 8), 7.0))}), "0 to 1"),
     ],
 )
-def test_what_is_no_image_data_is_refused(data: xr.Dataset, told: str) -> None:
+def test_data_without_images_are_refused(data: xr.Dataset, told: str) -> None:
     with pytest.raises(ModelError, match=told):
         ImageCodec.fit(data)
 
@@ -114,7 +114,7 @@ def test_data_of_another_size_do_not_match() -> None:
         ImageCodec.fit(pictures()).matches(pictures(side=7))
 
 
-def test_a_formula_may_name_more() -> None:
+def test_formulas_may_name_pictures_and_regions() -> None:
     codec = ImageCodec.fit(pictures()).knowing(
         pictures={"target": torch.full((1, 6, 7), 0.5)}, regions={"spot": torch.eye(6, 7).bool()}
     )
@@ -125,7 +125,7 @@ def test_a_formula_may_name_more() -> None:
     assert codec.knowing().layout().pictures.keys() == {"target"}
 
 
-def test_what_a_formula_names_may_be_given_as_people_have_it() -> None:
+def test_pictures_and_regions_may_be_arrays_of_bytes() -> None:
     bytes_of = np.zeros((6, 7), np.uint8)
     bytes_of[0, 0], bytes_of[1, 1] = 255, 10
     codec = ImageCodec.fit(pictures()).knowing(
@@ -153,6 +153,6 @@ def test_what_a_formula_names_may_be_given_as_people_have_it() -> None:
         ({"functions": {"ink": 3}}, "no function but 3"),
     ],
 )
-def test_what_a_formula_cannot_name(given: dict[str, Any], told: str) -> None:
+def test_unusable_pictures_and_regions_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ModelError, match=told):
         ImageCodec.fit(pictures()).knowing(**given)

@@ -25,7 +25,7 @@ def data(*words: object, **more: object) -> xr.Dataset:
     return from_array(blobs(*words, **more))  # type: ignore[arg-type]
 
 
-def test_samples_of_one_law_are_at_the_floor() -> None:
+def test_samples_of_one_distribution_are_at_the_noise_floor() -> None:
     found = evaluate(data(600, 1), data(800, 2))
     assert 0.85 < found.overall.median.ratio < 1.15
     assert 0.85 < found.overall.mean.ratio < 1.15
@@ -39,13 +39,13 @@ def test_samples_of_one_law_are_at_the_floor() -> None:
 
 
 @pytest.mark.parametrize("other", [blobs(600, 1, 150.0), blobs(600, 1)[:, ::-1] // 2])
-def test_samples_of_another_law_are_not(other: np.ndarray) -> None:
+def test_samples_of_another_distribution_are_above_the_noise_floor(other: np.ndarray) -> None:
     found = evaluate(from_array(other), data(800, 2))
     assert found.overall.median.ratio > 1.5
     assert found.classifier[0] > 0.8
 
 
-def test_places_are_seen_though_the_brightness_is_the_same() -> None:
+def test_content_missing_on_one_side_is_detected_at_equal_brightness() -> None:
     """Half of the spots are missing on the left."""
     given = blobs(1200, 1)
     right = given[given[:, :, :5].sum((1, 2)) < given[:, :, 5:].sum((1, 2))]
@@ -54,7 +54,7 @@ def test_places_are_seen_though_the_brightness_is_the_same() -> None:
     assert found["column"].median.ratio > 3
 
 
-def test_weights_count() -> None:
+def test_weights_turn_one_distribution_into_another() -> None:
     """Weights that undo a bias bring samples back to the floor."""
     mixed = np.concatenate([blobs(600, 1), blobs(600, 3, 100.0)])
     biased = from_array(mixed)
@@ -66,7 +66,7 @@ def test_weights_count() -> None:
     assert put_right.effective == pytest.approx(600)
 
 
-def test_colour_pairs_and_large_images() -> None:
+def test_colour_instances_and_large_images_are_compared() -> None:
     colour = np.stack([blobs(200, k, side=40) for k in range(3)], -1)
     found = evaluate(from_array(colour[:100]), from_array(colour[100:]))
     assert "colour" in [each.name for each in found.variables]
@@ -76,7 +76,7 @@ def test_colour_pairs_and_large_images() -> None:
     assert evaluate(both, data(300, 2)).samples == 400
 
 
-def test_what_cannot_be_compared() -> None:
+def test_images_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(ModelError, match=r"of 12x12, the reference of 10x10.*\(size='12x12'\)"):
         evaluate(data(20, 1, side=12), data(20, 1))
     colour = from_array(np.repeat(blobs(20, 1)[..., None], 3, -1))

@@ -23,14 +23,14 @@ def reds(sheet: object) -> int:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 100])
 @pytest.mark.parametrize("side", [8, 28, 64, 200])
-def test_sheets_are_about_as_wide_as_a_page(count: int, side: int) -> None:
+def test_sheets_have_about_the_default_width(count: int, side: int) -> None:
     sheet = contact_sheet(pixels(count, side, side))
     assert sheet.width <= max(1.6 * 800, 14 * side + 300)
     assert sheet.width >= min(500, 12 * side)
     assert 0.4 < sheet.height / sheet.width < 2.3
 
 
-def test_pixels_become_squares_at_their_place() -> None:
+def test_pixels_are_enlarged_to_squares() -> None:
     given = pixels(4, 8, 8)
     sheet = np.asarray(contact_sheet(given, columns=2, scale=3))
     first = sheet[SHEET_MARGIN : SHEET_MARGIN + 24, SHEET_MARGIN : SHEET_MARGIN + 24, 1]
@@ -40,12 +40,12 @@ def test_pixels_become_squares_at_their_place() -> None:
     np.testing.assert_array_equal(last, np.kron(given[3], np.ones((3, 3), np.uint8)))
 
 
-def test_sixty_four_are_eight_by_eight() -> None:
+def test_64_images_form_an_8_by_8_grid() -> None:
     sheet = contact_sheet(pixels(64, 28, 28), scale=1)
     assert sheet.width == sheet.height == 2 * SHEET_MARGIN + 8 * (28 + 5) - 5
 
 
-def test_colour_is_kept_and_many_are_cut() -> None:
+def test_colours_are_kept_and_images_beyond_the_limit_dropped() -> None:
     colour = pixels(3, 8, 8, 3)
     sheet = np.asarray(contact_sheet(colour, columns=3, scale=1))
     np.testing.assert_array_equal(
@@ -55,7 +55,7 @@ def test_colour_is_kept_and_many_are_cut() -> None:
     assert many.size == contact_sheet(pixels(9, 8, 8), scale=1).size
 
 
-def test_what_does_not_satisfy_has_a_red_frame() -> None:
+def test_violating_samples_have_a_red_frame() -> None:
     data = from_array(np.zeros((6, 8, 8), np.uint8))
     assert reds(contact_sheet(data)) == 0
     right = data.assign(satisfied=("sample", np.ones(6, bool)))
@@ -65,7 +65,7 @@ def test_what_does_not_satisfy_has_a_red_frame() -> None:
     assert 0 < 2 * reds(contact_sheet(one)) == reds(contact_sheet(two))
 
 
-def test_pairs_stand_together() -> None:
+def test_instances_share_a_frame() -> None:
     values = pixels(4, 2, 8, 8)
     pairs = xr.Dataset({"image": (("sample", "instance", "y", "x"), values)})
     sheet = contact_sheet(pairs, columns=2, scale=1)
@@ -76,7 +76,7 @@ def test_pairs_stand_together() -> None:
     np.testing.assert_array_equal(inner[:, 9:], values[0, 1][:, 1:])  # beside a thin line
 
 
-def test_captions_take_room() -> None:
+def test_captions_enlarge_the_sheet() -> None:
     given = pixels(4, 8, 8)
     plain = contact_sheet(given, columns=2, scale=4)
     said = contact_sheet(given, columns=2, scale=4, captions=["a", "b", "c", "a long one that is"])
@@ -86,7 +86,7 @@ def test_captions_take_room() -> None:
     assert titled.height > plain.height
 
 
-def test_before_and_after() -> None:
+def test_columns_of_images_are_arranged_under_captions() -> None:
     truth = pixels(3, 8, 8)
     sheet = before_after({"truth": truth, "given": truth // 2, "sample": truth}, scale=2)
     named = before_after({"truth": truth, "given": truth // 2}, ["one", "two", "three"], scale=2)
@@ -113,7 +113,7 @@ def test_before_and_after() -> None:
         (lambda: before_after({"a": pixels(3, 8, 8)}, ["x"]), "1 captions for 3 rows"),
     ],
 )
-def test_what_cannot_be_shown(call: object, says: str) -> None:
+def test_unusable_images_are_refused(call: object, says: str) -> None:
     assert callable(call)
     with pytest.raises(ModelError, match=says):
         call()

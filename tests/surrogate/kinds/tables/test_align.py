@@ -22,7 +22,7 @@ def one(x: list[object], y: list[object]) -> Column:
     return both(pd.DataFrame({"a": x}), pd.DataFrame({"a": y}))[0]
 
 
-def test_kinds() -> None:
+def test_types_of_shared_columns_are_inferred() -> None:
     found = {each.name: each for each in both(wines(seed=1), wines(seed=2))}
     assert [each.kind for each in found.values()] == [
         *("number", "number", "number", "word", "word", "number", "word")
@@ -38,7 +38,7 @@ def test_kinds() -> None:
     np.testing.assert_array_equal(found["colour"].right, y.colour == "white")
 
 
-def test_words_have_the_same_codes_on_both_sides() -> None:
+def test_words_have_the_same_codes_in_both_tables() -> None:
     found = one(["b", None, " c ", ""], ["a", "c", np.nan])
     assert found.words == ("a", "b", "c")
     np.testing.assert_array_equal(found.left, [1, np.nan, 2, np.nan])
@@ -47,7 +47,7 @@ def test_words_have_the_same_codes_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize("text", [(False, False), (True, False), (False, True), (True, True)])
-def test_dates_are_numbers_also_when_they_are_text(text: tuple[bool, bool]) -> None:
+def test_dates_in_text_become_seconds(text: tuple[bool, bool]) -> None:
     days = pd.Series(pd.to_datetime(["2020-01-01", "2020-03-05", None]))
     sides = [pd.DataFrame({"day": days.dt.strftime("%Y-%m-%d") if each else days}) for each in text]
     (found,) = both(*sides)
@@ -56,11 +56,11 @@ def test_dates_are_numbers_also_when_they_are_text(text: tuple[bool, bool]) -> N
     np.testing.assert_allclose(found.right, found.left)
 
 
-def test_text_that_only_partly_is_dates_stays_text() -> None:
+def test_text_that_is_partly_dates_stays_text() -> None:
     assert one(["2020-01-01", "2020-01-02"], ["2020-01-01", "soon"]).kind == "word"
 
 
-def test_numbers_that_one_side_wrote_as_words() -> None:
+def test_numbers_spelled_as_text_in_one_table_are_parsed() -> None:
     np.testing.assert_array_equal(
         one(["5", "?", "NA", "7.5"], [5, 7]).left, [5, np.nan, np.nan, 7.5]
     )
@@ -70,7 +70,7 @@ def test_numbers_that_one_side_wrote_as_words() -> None:
     assert np.isnan(one([np.nan, np.nan], [None, None]).left).all()
 
 
-def test_labels_weights_and_numbers_of_rows_are_no_columns() -> None:
+def test_labels_weights_and_row_numbers_are_not_columns() -> None:
     x = label(wines(40), [parse("alcohol >= 10"), parse("quality >= 6")])
     x.insert(0, "sample", np.repeat(np.arange(20), 2))
     x.insert(1, "instance", np.tile([1, 2], 20))
@@ -85,7 +85,7 @@ def test_labels_weights_and_numbers_of_rows_are_no_columns() -> None:
     assert "sample" in Rows(words, "the samples").frame.columns
 
 
-def test_datasets_of_rows_and_of_several_instances() -> None:
+def test_datasets_with_and_without_instances_are_read_as_tables() -> None:
     frame = wines(30)
     data = xr.Dataset({name: ("sample", frame[name].to_numpy()) for name in frame})
     data = label(data.drop_vars("density"), [parse("alcohol >= 10")])
@@ -96,7 +96,7 @@ def test_datasets_of_rows_and_of_several_instances() -> None:
     np.testing.assert_array_equal(Rows(pairs, "them").frame["x"], [1, 2, 3, 4, 5, 6])
 
 
-def test_columns_that_one_side_lacks_are_told() -> None:
+def test_columns_missing_in_one_table_are_listed() -> None:
     x, y = Rows(wines(5).assign(new=1), "a"), Rows(wines(5).drop(columns="sugar"), "b")
     columns, lone = shared_columns(x, y)
     assert [each.name for each in columns] == [n for n in wines(2) if n != "sugar"]
@@ -104,7 +104,7 @@ def test_columns_that_one_side_lacks_are_told() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e300, 1.7e308, 5e-324, 1e-310])
-def test_numbers_beyond_all_measure_are_brought_to_size(scale: float) -> None:
+def test_numbers_whose_squares_overflow_are_rescaled(scale: float) -> None:
     found = one([-scale, 0.0, scale], [scale, scale, 0.0]).rescaled()
     assert 0.1 < np.abs(found.left).max() <= 1
     assert np.isfinite(found.left**2).all()
@@ -131,14 +131,16 @@ def test_numbers_beyond_all_measure_are_brought_to_size(scale: float) -> None:
         ),
     ],
 )
-def test_refusals(x: dict[str, object], y: dict[str, object], says: str) -> None:
+def test_tables_that_cannot_be_aligned_are_refused(
+    x: dict[str, object], y: dict[str, object], says: str
+) -> None:
     with pytest.raises(ModelError) as told:
         both(pd.DataFrame(x), pd.DataFrame(y))
     assert says in str(told.value)
     assert "types=" not in str(told.value)  # which is no word of a comparison
 
 
-def test_two_columns_of_one_name() -> None:
+def test_duplicate_column_names_are_refused() -> None:
     twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
     with pytest.raises(ModelError, match="two columns are named 'a'"):
         Rows(twice, "the samples")

@@ -30,7 +30,7 @@ def coefficients(x: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(made, names, names)
 
 
-def test_correlations_are_those_of_pandas() -> None:
+def test_correlations_equal_those_of_pandas() -> None:
     x = wines(300).drop(columns="density")
     found, expected = coefficients(x), x.corr(numeric_only=True)
     for a in ("alcohol", "sugar", "quality"):
@@ -38,7 +38,7 @@ def test_correlations_are_those_of_pandas() -> None:
             assert found.loc[a, b] == pytest.approx(expected.loc[a, b])
 
 
-def test_cramers_v_is_that_of_scipy() -> None:
+def test_cramers_v_equals_that_of_scipy() -> None:
     x = wines(300)
     for a, b in (("colour", "place"), ("colour", "old"), ("place", "old")):
         expected = association(pd.crosstab(x[a], x[b]).to_numpy(), method="cramer")
@@ -46,7 +46,7 @@ def test_cramers_v_is_that_of_scipy() -> None:
         assert coefficients(x).loc[b, a] == pytest.approx(expected)
 
 
-def test_the_correlation_ratio_by_hand() -> None:
+def test_the_correlation_ratio_equals_its_definition() -> None:
     x = wines(300)
     means = x.groupby("colour").alcohol.transform("mean")
     expected = np.sqrt(means.var(ddof=0) / x.alcohol.var(ddof=0))
@@ -54,14 +54,14 @@ def test_the_correlation_ratio_by_hand() -> None:
     assert coefficients(x).loc["colour", "alcohol"] == pytest.approx(expected)
 
 
-def test_what_does_not_vary_goes_with_nothing() -> None:
+def test_a_constant_column_has_no_association() -> None:
     x = pd.DataFrame({"a": [1.0, 1, 1, 1], "b": [1.0, 2, 3, 4], "c": ["x"] * 4, "d": list("aabb")})
     found = coefficients(x)
     assert (found.loc["a", ["b", "c", "d"]] == 0).all()
     assert (found.loc["c", ["a", "b", "d"]] == 0).all()
 
 
-def test_several_tables_of_one_law_are_at_the_floor_and_shuffled_ones_are_not() -> None:
+def test_tables_of_one_distribution_are_at_the_noise_floor_and_shuffled_ones_are_not() -> None:
     ratios = []
     for seed in range(8):
         found = columns(wines(500, seed + 1), wines(800, seed + 100))
@@ -78,14 +78,14 @@ def test_several_tables_of_one_law_are_at_the_floor_and_shuffled_ones_are_not() 
     assert len(value) == len(ASSOCIATION_NAMES)
 
 
-def test_kinds_of_pairs_that_there_are_not() -> None:
+def test_absent_kinds_of_pairs_give_nan() -> None:
     x = wines(100)[["alcohol", "sugar"]]
     measure, (left, right) = features(columns(x, x))
     found = measure(left, right, np.ones(100), np.ones(100))
     np.testing.assert_array_equal(np.isnan(found), [False, True, True, False])
 
 
-def test_swapped_words_are_seen_though_cramers_v_is_the_same() -> None:
+def test_swapped_words_are_detected_though_cramers_v_is_the_same() -> None:
     x, y = wines(500), wines(500)
     x["colour"] = x.colour.map({"red": "white", "white": "red"})
     measure, (left, right) = features(columns(x[["colour", "place"]], y[["colour", "place"]]))
@@ -96,7 +96,7 @@ def test_swapped_words_are_seen_though_cramers_v_is_the_same() -> None:
     assert found["contingency"] > 0.3
 
 
-def test_rows_are_fewer_where_columns_are_many() -> None:
+def test_fewer_rows_are_used_where_columns_are_many() -> None:
     one = shared_columns(Rows(wines(5), "x"))[0]
     assert affordable_rows(one) == 20_000
     assert 1_000 <= affordable_rows(one * 40) < 5_000

@@ -16,7 +16,7 @@ from tests.surrogate.rows import shuffled, wines
 pytestmark = pytest.mark.usefixtures("few_rounds")
 
 
-def told(x: pd.DataFrame, y: pd.DataFrame, seed: int = 0) -> tuple[float, float]:
+def classified(x: pd.DataFrame, y: pd.DataFrame, seed: int = 0) -> tuple[float, float]:
     sides = Rows(x, "x"), Rows(y, "y")
     return two_sample_test(
         Features.of(shared_columns(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed
@@ -24,32 +24,32 @@ def told(x: pd.DataFrame, y: pd.DataFrame, seed: int = 0) -> tuple[float, float]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_law_is_not_two_sample_test(seed: int) -> None:
-    share, error = told(wines(500, seed), wines(800, seed + 10), seed)
+def test_samples_of_one_distribution_are_classified_at_chance(seed: int) -> None:
+    share, error = classified(wines(500, seed), wines(800, seed + 10), seed)
     assert abs(share - 0.5) < 4 * error
     assert 0.01 < error < 0.03
-    assert told(wines(500, seed), wines(800, seed + 10), seed) == (share, error)
+    assert classified(wines(500, seed), wines(800, seed + 10), seed) == (share, error)
 
 
-def test_another_law_is() -> None:
-    share, error = told(shuffled(wines(500, 1)), wines(500, 2))
+def test_samples_of_another_distribution_are_classified_above_chance() -> None:
+    share, error = classified(shuffled(wines(500, 1)), wines(500, 2))
     assert share > 0.5 + 8 * error
     gone = wines(500, 1).assign(density=0.9)  # without the gaps
-    assert told(gone, wines(500, 2))[0] > 0.6
+    assert classified(gone, wines(500, 2))[0] > 0.6
     word = wines(500, 1).assign(place="valley")
-    assert told(word, wines(500, 2))[0] > 0.95
+    assert classified(word, wines(500, 2))[0] > 0.95
 
 
-def test_weights_count() -> None:
+def test_rows_of_negligible_weight_do_not_count() -> None:
     y = wines(800, 2)
     x = pd.concat([wines(300, 1), wines(300, 3).assign(alcohol=30.0)])
     x["log_weight"] = np.repeat([0.0, -20.0], 300)
-    share, error = told(x, y)
+    share, error = classified(x, y)
     assert abs(share - 0.5) < 4 * error
-    assert told(x.drop(columns="log_weight"), y)[0] > 0.6
+    assert classified(x.drop(columns="log_weight"), y)[0] > 0.6
 
 
-def test_a_thousand_words_and_columns_of_nothing() -> None:
+def test_many_words_and_empty_columns_are_accepted() -> None:
     random = np.random.default_rng(0)
     x, y = (
         pd.DataFrame(
@@ -62,20 +62,20 @@ def test_a_thousand_words_and_columns_of_nothing() -> None:
         )
         for _ in range(2)
     )
-    share, error = told(x, y)
+    share, error = classified(x, y)
     assert abs(share - 0.5) < 4 * error
-    assert told(x[["none"]], y[["none"]])[0] == 0.5
-    assert told(x[["same"]], y[["same"]])[0] == 0.5
+    assert classified(x[["none"]], y[["none"]])[0] == 0.5
+    assert classified(x[["same"]], y[["same"]])[0] == 0.5
     codes = Features.of(shared_columns(Rows(x, "x"), Rows(y, "y"))[0]).sides[0][:, 0]
     assert codes.max() == boosting.MAX_TREE_WORDS
 
 
-def test_accuracy_is_that_of_both_sides_alike() -> None:
+def test_accuracy_is_balanced() -> None:
     right, label = np.array([1.0, 1, 1, 1, 0, 0]), np.array([1, 1, 1, 1, 0, 0])
     assert accuracy(right, np.ones(6), label)[0] == 0.5
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scikit_learn_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boosting, "find_spec", lambda name: None)
     assert not boosting.installed()
     with pytest.raises(ModelError, match=r"predicting x needs scikit-learn.*pip install"):

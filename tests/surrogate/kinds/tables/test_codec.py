@@ -51,7 +51,7 @@ def points(codec: TableCodec, count: int = 500, seed: int = 1) -> torch.Tensor:
 # --- there and back -------------------------------------------------------------------------------
 
 
-def test_data_come_back(codec: TableCodec, data: xr.Dataset) -> None:
+def test_encoding_and_decoding_restore_the_data(codec: TableCodec, data: xr.Dataset) -> None:
     x = codec.encode(data, slice(None), stream(0), torch.float64)
     assert x.shape == (ROWS, *codec.shape)
     # alcohol, sugar, quality, colour, place, density with gaps, old, bottled, maker; no litres
@@ -68,7 +68,7 @@ def test_data_come_back(codec: TableCodec, data: xr.Dataset) -> None:
             assert here.tolist() == there.tolist()
 
 
-def test_encoding_is_by_the_generator(codec: TableCodec, data: xr.Dataset) -> None:
+def test_encoding_is_a_function_of_the_generator(codec: TableCodec, data: xr.Dataset) -> None:
     first, same, other = (codec.encode(data, slice(None), stream(s)) for s in (1, 1, 2))
     assert torch.equal(first, same)
     assert first.dtype == torch.float32
@@ -79,7 +79,7 @@ def test_encoding_is_by_the_generator(codec: TableCodec, data: xr.Dataset) -> No
     assert codec.finish(some)["quality"].tolist() == data["quality"].values[[5, 3]].tolist()
 
 
-def test_samples_are_tables_again(codec: TableCodec) -> None:
+def test_samples_become_a_dataframe(codec: TableCodec) -> None:
     frame = to_frame(codec.to_dataset(points(codec), {"told": 1}))
     assert frame.attrs["told"] == 1
     assert list(frame.columns) == list(codec.names)
@@ -93,7 +93,7 @@ def test_samples_are_tables_again(codec: TableCodec) -> None:
     assert {c.name: c.kind for c in again.columns} == {c.name: c.kind for c in codec.columns}
 
 
-def test_latents_and_decoded_values_are_one_map_apart(codec: TableCodec) -> None:
+def test_decoded_values_are_quantiles_of_latents(codec: TableCodec) -> None:
     x = points(codec).double().requires_grad_()
     latent, decoded = codec.latent(x), codec.decode(x)
     for name, warp in codec.warps().items():
@@ -105,14 +105,14 @@ def test_latents_and_decoded_values_are_one_map_apart(codec: TableCodec) -> None
     codec.layout().check({k: v.detach() for k, v in decoded.items()}, set(decoded))
 
 
-def test_within_twice_is_once(codec: TableCodec, data: xr.Dataset) -> None:
+def test_within_is_idempotent(codec: TableCodec, data: xr.Dataset) -> None:
     x = codec.encode(data, slice(None), stream(0))
     torch.testing.assert_close(codec.within(x), x, atol=1e-5, rtol=1e-5)
     once = codec.within(points(codec))
     torch.testing.assert_close(codec.within(once), once, atol=1e-5, rtol=1e-5)
 
 
-def test_points_that_are_none(codec: TableCodec) -> None:
+def test_wrong_shapes_and_infinite_values_are_refused(codec: TableCodec) -> None:
     for shape in ((3, 2), (3, *codec.shape, 1), codec.shape):
         with pytest.raises(ModelError, match="encoded rows have shape"):
             codec.finish(torch.zeros(shape))
@@ -128,7 +128,7 @@ def test_points_that_are_none(codec: TableCodec) -> None:
 # --- what formulas see ----------------------------------------------------------------------------
 
 
-def test_the_layout_tells_the_range_of_the_data(codec: TableCodec, data: xr.Dataset) -> None:
+def test_the_layout_has_the_range_of_the_data(codec: TableCodec, data: xr.Dataset) -> None:
     found = {signal.name: signal for signal in codec.layout().signals}
     assert list(found) == list(codec.names)
     for name in ("alcohol", "sugar", "quality", "density"):
@@ -143,7 +143,7 @@ def test_the_layout_tells_the_range_of_the_data(codec: TableCodec, data: xr.Data
     assert found["old"].categories == ("False", "True")
 
 
-def test_formulas_about_finished_rows(codec: TableCodec) -> None:
+def test_formulas_hold_for_finished_rows(codec: TableCodec) -> None:
     x = points(codec)
     frame = to_frame(codec.to_dataset(x))
     signals = codec.signals_of(x)
@@ -162,7 +162,7 @@ def test_formulas_about_finished_rows(codec: TableCodec) -> None:
 # --- what fits ------------------------------------------------------------------------------------
 
 
-def test_matches(codec: TableCodec, data: xr.Dataset) -> None:
+def test_tables_with_other_columns_do_not_match(codec: TableCodec, data: xr.Dataset) -> None:
     codec.matches(data)
     codec.matches(codec.to_dataset(points(codec, 3)))
     with pytest.raises(ModelError, match=r"the table lacks sugar, old; the model has alcohol"):
@@ -199,7 +199,7 @@ def test_read_refuses_what_is_no_number(codec: TableCodec, name: str, word: str)
         codec.read(frame)
 
 
-def test_columns_that_are_named_like_labels_are_kept() -> None:
+def test_columns_with_names_of_labels_are_kept() -> None:
     """If they say what they hold; else they are verdicts of an earlier judgement."""
     random = np.random.default_rng(0)
     data = xr.Dataset(
@@ -216,7 +216,7 @@ def test_columns_that_are_named_like_labels_are_kept() -> None:
     assert kinds(plain) == {"x": "number"}
 
 
-def test_kinds_by_type() -> None:
+def test_column_types_follow_from_dtypes() -> None:
     each = {
         "whole": np.arange(3), "real": np.zeros(3), "truth": np.ones(3, bool),
         "date": np.array(["2020-01-01"] * 3, "datetime64[ns]"), "word": np.array(["a", "b", "c"]),
@@ -233,7 +233,7 @@ def test_kinds_by_type() -> None:
     assert kinds(own)["whole"] == "category"
 
 
-def test_what_is_missing_in_held_out_rows_only() -> None:
+def test_values_missing_only_in_held_out_rows_can_be_encoded() -> None:
     """Whether a column has gaps is a matter of the whole table, or its rows cannot be encoded."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"x": random.normal(size=100), "y": random.normal(size=100)})
@@ -257,7 +257,7 @@ def test_tables_that_cannot_be_learned() -> None:
 # --- keeping --------------------------------------------------------------------------------------
 
 
-def test_it_is_kept_as_json(codec: TableCodec, data: xr.Dataset) -> None:
+def test_the_codec_is_restored_from_json(codec: TableCodec, data: xr.Dataset) -> None:
     again = TableCodec.from_config(json.loads(json.dumps(codec.to_config())))
     assert again.to_config() == codec.to_config()
     assert again.layout().signals == codec.layout().signals
@@ -266,7 +266,7 @@ def test_it_is_kept_as_json(codec: TableCodec, data: xr.Dataset) -> None:
     assert again.to_dataset(x).identical(codec.to_dataset(x))
 
 
-def test_descriptions_that_are_none(codec: TableCodec) -> None:
+def test_damaged_descriptions_are_refused(codec: TableCodec) -> None:
     good = json.loads(json.dumps(codec.to_config()))
     odd: Any
     for odd in (None, 3, [], {}, good | {"kind": "time series"}):

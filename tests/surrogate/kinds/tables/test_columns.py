@@ -90,7 +90,7 @@ def test_integers_stay_integers() -> None:
 
 
 @pytest.mark.parametrize("name", ["days", "seconds"])
-def test_dates_come_back_to_the_day_or_second(name: str) -> None:
+def test_dates_are_restored_to_the_day_or_second(name: str) -> None:
     found = there_and_back(column_of(name), EVERY[name])
     assert found.dtype == np.dtype("datetime64[ns]")
     assert (found == EVERY[name]).all()
@@ -113,7 +113,7 @@ def test_dates_may_be_missing() -> None:
 
 
 @pytest.mark.parametrize("name", ["gaps", "whole gaps"])
-def test_missing_numbers_are_missing_again(name: str) -> None:
+def test_missing_numbers_are_restored(name: str) -> None:
     values = EVERY[name]
     column = column_of(name)
     assert column.size == 2
@@ -136,7 +136,7 @@ def test_the_channel_of_a_missing_number_is_noise() -> None:
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_words_come_back(name: str) -> None:
+def test_words_are_restored(name: str) -> None:
     found = there_and_back(column_of(name), EVERY[name])
     assert found.tolist() == EVERY[name].tolist()  # None where they are missing
     assert found.dtype == (bool if name == "truths" else object)
@@ -155,7 +155,7 @@ def test_a_denoised_estimate_is_a_vector_of_probabilities() -> None:
 
 
 @pytest.mark.parametrize("count", [65, 300])
-def test_many_words(count: int) -> None:
+def test_many_categories_share_channels_and_are_restored(count: int) -> None:
     words = np.array([f"w{i:03}" for i in range(count)], object)
     column = fit("category", np.concatenate([words, words[:40]]))
     assert there_and_back(column, words).tolist() == words.tolist()
@@ -167,7 +167,7 @@ def test_many_words(count: int) -> None:
     assert column.encode(words, uniform).var(0).sum() < 2.5
 
 
-def test_too_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_categories_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "MAX_CATEGORIES", 3)
     with pytest.raises(ModelError, match=r"x has 4 different words, such as a, b, c; .*leave it"):
         fit("category", np.array(list("abcd"), object))
@@ -175,7 +175,7 @@ def test_too_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.text(max_size=5) | st.none(), min_size=1, max_size=40))
-def test_any_words(words: list[str | None]) -> None:
+def test_any_words_are_restored(words: list[str | None]) -> None:
     values = np.empty(len(words), object)
     values[:] = words
     column = fit("category", values)
@@ -184,7 +184,7 @@ def test_any_words(words: list[str | None]) -> None:
     assert list(column.signal().categories) == sorted({ABSENT if w is None else w for w in words})
 
 
-def test_whatever_says_that_a_word_is_missing() -> None:
+def test_all_missing_values_become_one_category() -> None:
     values = np.array(["a", None, np.nan, pd.NA, pd.NaT], object)
     assert to_text(values).tolist() == ["a", *[ABSENT] * 4]
     assert to_text(np.array([True, False])).tolist() == ["True", "False"]
@@ -214,7 +214,7 @@ def test_constants_have_no_channel(kind: str, value: Any) -> None:
     assert there_and_back(again, values).tolist() == values.tolist()
 
 
-def test_a_constant_that_may_be_missing() -> None:
+def test_a_constant_with_missing_values_has_one_channel() -> None:
     values = np.where(random().uniform(size=ROWS) < 0.2, np.nan, 4.0)
     column = fit("integer", values)
     assert column.size == 1
@@ -224,7 +224,7 @@ def test_a_constant_that_may_be_missing() -> None:
     assert (column.decode(x) == 4).all()
 
 
-def test_a_single_value_among_missing_ones() -> None:
+def test_a_single_value_among_missing_ones_is_restored() -> None:
     values = np.full(60, np.nan)
     values[3] = 0.123456789012345
     column = fit("number", values)
@@ -239,7 +239,7 @@ def test_a_single_value_among_missing_ones() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_within_leaves_data_alone_and_twice_is_once(name: str) -> None:
+def test_within_leaves_data_unchanged_and_is_idempotent(name: str) -> None:
     column = column_of(name)
     draw = random(4)
     x = torch.from_numpy(column.encode(EVERY[name], draw.uniform(size=(ROWS, column.size))))
@@ -262,7 +262,7 @@ def test_within_leaves_data_alone_and_twice_is_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_decoded_has_a_slope(name: str) -> None:
+def test_decoded_values_have_a_gradient(name: str) -> None:
     column = column_of(name)
     x = torch.from_numpy(random(5).normal(size=(50, column.size))).requires_grad_()
     y = column.decode(x)
@@ -277,7 +277,7 @@ def test_what_is_decoded_has_a_slope(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_signals_are_what_is_finished(name: str) -> None:
+def test_signals_equal_finished_values(name: str) -> None:
     """Formulas see the values that are emitted, to the last bit."""
     column = column_of(name)
     x = random(6).normal(0, 1.5, (3000, column.size))
@@ -292,7 +292,7 @@ def test_signals_are_what_is_finished(name: str) -> None:
 # --- refused and kept -----------------------------------------------------------------------------
 
 
-def test_words_that_are_not_known() -> None:
+def test_unknown_words_are_refused() -> None:
     column = column_of("words")
     with pytest.raises(ModelError, match=r"x is 'z' in row 2.*have: a, b, c d"):
         column.encode(np.array(["a", "b", "z"], object), np.zeros((3, 3)))
@@ -300,7 +300,7 @@ def test_words_that_are_not_known() -> None:
         column.encode(np.array([None], object), np.zeros((1, 3)))
 
 
-def test_values_of_another_kind() -> None:
+def test_values_of_another_type_are_refused() -> None:
     numbers, dates = column_of("number"), column_of("days")
     with pytest.raises(ModelError, match=r"x holds .* where numbers were"):
         numbers.encode(np.array(["red"], object), np.zeros((1, 1)))
@@ -311,7 +311,7 @@ def test_values_of_another_kind() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_columns_are_kept_as_json(name: str) -> None:
+def test_columns_are_restored_from_json(name: str) -> None:
     column = fit_column("x", column_of(name).kind, EVERY[name], {"units": "m"})
     again = from_config(json.loads(json.dumps(column.to_config())))
     assert again.to_config() == column.to_config()
@@ -335,7 +335,7 @@ def test_columns_are_kept_as_json(name: str) -> None:
         {"attrs": []}, {"name": None}, {"name": 3},
     ],
 )  # fmt: skip
-def test_what_are_no_words(change: dict[str, Any]) -> None:
+def test_damaged_descriptions_of_categories_are_refused(change: dict[str, Any]) -> None:
     good = column_of("words").to_config()
     from_config(good)
     with pytest.raises(ModelError, match="in the codec"):
@@ -344,7 +344,7 @@ def test_what_are_no_words(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["quantiles", "known"])
 @pytest.mark.parametrize("value", [3, "x", {"edges": []}, [1]])
-def test_what_are_no_numbers(name: str, value: Any) -> None:
+def test_damaged_descriptions_of_numbers_are_refused(name: str, value: Any) -> None:
     good = column_of("gaps").to_config()
     from_config(good)
     with pytest.raises(ModelError, match="in the codec"):

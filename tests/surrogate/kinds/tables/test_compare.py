@@ -32,7 +32,7 @@ def column(found: Evaluation, name: str) -> Distance:
 
 
 @pytest.mark.parametrize(("n", "m"), [(500, 500), (300, 1500), (1500, 300)])
-def test_rows_of_one_law_are_at_their_floor(n: int, m: int) -> None:
+def test_rows_of_one_distribution_are_at_the_noise_floor(n: int, m: int) -> None:
     found = evaluate(wines(n, 1), wines(m, 2))
     assert [each.name for each in found.variables] == list(wines(2))
     assert all(within(each.max) for each in (*found.variables, found.overall))
@@ -46,7 +46,7 @@ def test_rows_of_one_law_are_at_their_floor(n: int, m: int) -> None:
     assert (found.samples, found.reference, found.lone) == (n, m, ())
 
 
-def test_a_shifted_column_is_seen_where_it_is() -> None:
+def test_a_shifted_column_is_detected_and_named() -> None:
     found = evaluate(wines(600, 1).assign(sugar=lambda t: t.sugar + 1), wines(900, 2))
     assert found.overall.worst == 1
     assert column(found, "sugar").ratio > 3
@@ -56,7 +56,7 @@ def test_a_shifted_column_is_seen_where_it_is() -> None:
     assert "sugar" in next(row for row in found.rows() if row[0] == "D, max")
 
 
-def test_shuffled_columns_are_seen_by_pairs_alone() -> None:
+def test_shuffled_columns_are_detected_by_pairs_only() -> None:
     found = evaluate(shuffled(wines(600, 1)), wines(900, 2), target="quality")
     assert all(within(each.max) for each in found.variables)
     for name in PAIRS:
@@ -68,7 +68,7 @@ def test_shuffled_columns_are_seen_by_pairs_alone() -> None:
     assert not found.privacy.memorised
 
 
-def test_memorised_rows_are_seen_by_the_nearest_row_alone() -> None:
+def test_memorised_rows_are_detected_by_the_nearest_row_only() -> None:
     train = wines(800, 1)
     found = evaluate(train[:500], wines(800, 2), train=train)
     assert all(within(each.max) for each in found.variables)
@@ -79,7 +79,7 @@ def test_memorised_rows_are_seen_by_the_nearest_row_alone() -> None:
     assert evaluate(train[:500], train).privacy.memorised  # type: ignore[union-attr]
 
 
-def test_another_share_of_gaps_is_seen() -> None:
+def test_another_share_of_missing_values_is_detected() -> None:
     full = wines(600, 1).assign(density=lambda t: 1 - t.alcohol / 100)
     found = evaluate(full, wines(900, 2))
     assert column(found, "density").ratio > 1.5
@@ -88,7 +88,7 @@ def test_another_share_of_gaps_is_seen() -> None:
     assert evaluate(full.assign(density=np.nan), wines(900, 2)).overall.max.value > 0.8
 
 
-def test_exact_distances() -> None:
+def test_distances_equal_those_by_hand() -> None:
     x = pd.DataFrame({"w": list("aaab") * 10, "n": [0, 0, 1, 2] * 10})
     y = pd.DataFrame({"w": list("abbc") * 10, "n": [0, 1, 1, 1] * 10})
     found = evaluate(x, y)
@@ -98,7 +98,7 @@ def test_exact_distances() -> None:
     assert column(evaluate(x, y), "w").value == pytest.approx(0.5)
 
 
-def test_rare_words_make_no_distance_by_themselves() -> None:
+def test_rare_words_alone_make_no_distance() -> None:
     random = np.random.default_rng(0)
     x, y = (
         pd.DataFrame({"id": [f"w{k}" for k in random.integers(0, 9999, 400)]}) for _ in range(2)
@@ -108,21 +108,21 @@ def test_rare_words_make_no_distance_by_themselves() -> None:
     assert evaluate(new, y).variables[0].max.value == 1
 
 
-def test_datasets_and_tables_say_the_same() -> None:
+def test_datasets_and_dataframes_give_the_same_result() -> None:
     x, y = wines(200, 1), wines(300, 2)
     data = xr.Dataset({name: ("sample", x[name].to_numpy()) for name in x})
     assert evaluate(data, y) == evaluate(x, y)
     assert evaluate(x, y, seed=3) == evaluate(x, y, seed=3)
 
 
-def test_columns_of_one_side_are_left_out_and_told() -> None:
+def test_columns_of_one_table_only_are_left_out_and_listed() -> None:
     found = evaluate(wines(100, 1).assign(extra=1), wines(100, 2).drop(columns="place"))
     assert set(found.lone) == {"extra", "place"}
     assert [each.name for each in found.variables] == [n for n in wines(2) if n != "place"]
     assert found.rows()[-1][0] == "only on one side"
 
 
-def test_weights_bring_rows_of_one_law_to_another() -> None:
+def test_weights_turn_one_distribution_into_another() -> None:
     y = wines(900, 2)
     x = pd.concat([wines(700, 1), wines(700, 3).query("colour == 'red'")], ignore_index=True)
     red = (x.colour == "red").to_numpy()
@@ -148,7 +148,7 @@ ODD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("names", [*([name] for name in ODD), list(ODD)])
-def test_odd_columns(names: list[str]) -> None:
+def test_constant_empty_and_mixed_columns_are_compared(names: list[str]) -> None:
     x = pd.DataFrame({name: ODD[name] for name in names})
     found = evaluate(x, x)
     assert all(each.max.value == 0 for each in found.variables)
@@ -177,7 +177,7 @@ def test_a_wrong_target_is_refused_before_anything_is_measured(
         evaluate(wines(300, 1), wines(300, 2), target="qualit")
 
 
-def test_json_and_text() -> None:
+def test_the_result_as_json_and_text() -> None:
     found = evaluate(wines(200, 1), wines(300, 2), target="colour")
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["usefulness"]["target"] == "colour"

@@ -59,7 +59,7 @@ def codec() -> TableCodec:
 # --- found ----------------------------------------------------------------------------------------
 
 
-def test_a_city_leads_to_all_that_follows_from_it(codec: TableCodec) -> None:
+def test_a_city_determines_all_columns_that_depend_on_it(codec: TableCodec) -> None:
     assert led(codec) == {"country": "city", "continent": "city", "level": "city"}
     assert codec.shape == (len(CITIES) + 1,)
     assert codec.names == ("continent", "level", "city", "income", "country")
@@ -71,7 +71,7 @@ def test_a_city_leads_to_all_that_follows_from_it(codec: TableCodec) -> None:
     assert codec.followers()["level"].values == tuple(LEVEL[city] for city in sorted(CITIES))
 
 
-def test_one_row_that_breaks_it_is_enough() -> None:
+def test_one_contradicting_row_rules_out_a_dependency() -> None:
     for row in (0, ROWS - 1):  # early, and after what a first glance sees
         frame = table(3 * ROWS + row)
         frame.loc[len(frame) - 1 - row, "country"] = "Norway"
@@ -79,18 +79,18 @@ def test_one_row_that_breaks_it_is_enough() -> None:
         assert led(codec_of(frame)) == {"continent": "city"}
 
 
-def test_long_tables_are_seen_to_the_end() -> None:
+def test_a_contradiction_late_in_a_long_table_is_found() -> None:
     frame = table(4_000)
     frame.loc[3_999, "continent"] = "Asia" if frame.loc[3_999, "continent"] != "Asia" else "Europe"
     assert led(codec_of(frame)) == {"country": "city", "level": "city"}
 
 
-def test_without_the_city_the_country_leads() -> None:
+def test_without_the_city_the_country_is_the_determinant() -> None:
     frame = table().drop(columns="city")
     assert led(codec_of(frame)) == {"continent": "country"}
 
 
-def test_words_that_hardly_repeat_lead_to_nothing() -> None:
+def test_words_that_hardly_repeat_are_no_determinant() -> None:
     random = np.random.default_rng(0)
     rows = 400
     street = np.array([f"s{i}" for i in range(100)])[np.arange(rows) % 100]  # 4 rows each
@@ -101,7 +101,7 @@ def test_words_that_hardly_repeat_lead_to_nothing() -> None:
     assert led(codec_of(longer)) == {"town": "street"}
 
 
-def test_of_two_names_for_the_same_the_first_leads() -> None:
+def test_of_two_equivalent_columns_the_first_is_the_determinant() -> None:
     frame = table()
     frame["code"] = frame["city"].str[:3].str.upper()
     found = led(codec_of(frame))
@@ -111,7 +111,7 @@ def test_of_two_names_for_the_same_the_first_leads() -> None:
     assert "code" not in led(codec_of(turned))
 
 
-def test_what_cannot_follow() -> None:
+def test_constants_and_columns_with_missing_values_are_no_dependents() -> None:
     frame = table()
     frame["constant"] = 3
     frame["alone"] = "word"
@@ -122,7 +122,7 @@ def test_what_cannot_follow() -> None:
     assert led(codec_of(numbers)) == {}  # a number does not lead
 
 
-def test_missing_words_lead_and_follow_as_words_do() -> None:
+def test_a_missing_word_is_a_category_in_dependencies() -> None:
     frame = table()
     lost = (frame["city"] == "Hanoi").to_numpy()
     frame.loc[lost, ["city", "country"]] = None
@@ -134,7 +134,7 @@ def test_missing_words_lead_and_follow_as_words_do() -> None:
     assert all((a is None) == (b is None) for a, b in zip(city, country, strict=True))
 
 
-def test_truth_values_and_dates_follow_too() -> None:
+def test_booleans_and_dates_can_be_dependents() -> None:
     frame = table()
     frame["big"] = frame["level"] == 3
     frame["since"] = pd.to_datetime("2000-01-01") + pd.to_timedelta(frame["level"], unit="D")
@@ -147,7 +147,7 @@ def test_truth_values_and_dates_follow_too() -> None:
     assert (made["since"].values == wanted).all()
 
 
-def test_a_word_that_is_only_held_out_leads_like_the_others() -> None:
+def test_words_of_held_out_rows_determine_too() -> None:
     """Numbers are learned from some rows; a follower's are those of all."""
     frame = table()
     frame.loc[17, "city"] = "Oslo"
@@ -171,7 +171,7 @@ def consistent(data: xr.Dataset) -> bool:
 
 
 @pytest.mark.parametrize("spread", [0.1, 1.0, 30.0])
-def test_whatever_the_point_the_relation_holds(codec: TableCodec, spread: float) -> None:
+def test_the_dependency_holds_for_any_sample(codec: TableCodec, spread: float) -> None:
     x = spread * torch.randn(500, *codec.shape, generator=stream(2), dtype=torch.float64)
     data = codec.to_dataset(x)
     assert consistent(data)
@@ -184,7 +184,7 @@ def test_whatever_the_point_the_relation_holds(codec: TableCodec, spread: float)
     assert (signals["level"].numpy() == data["level"].values).all()
 
 
-def test_data_come_back(codec: TableCodec) -> None:
+def test_encoding_and_decoding_restore_the_data(codec: TableCodec) -> None:
     frame = table(seed=3)
     data = infer_types(frame).data
     x = codec.encode(data, slice(None), stream(0), torch.float64)
@@ -200,7 +200,7 @@ def test_data_come_back(codec: TableCodec) -> None:
     torch.testing.assert_close(decoded["continent"].sum(1), torch.ones(ROWS).double())
 
 
-def test_what_is_decoded_has_a_slope(codec: TableCodec) -> None:
+def test_decoded_values_have_a_gradient(codec: TableCodec) -> None:
     x = torch.randn(20, *codec.shape, generator=stream(4), dtype=torch.float64).requires_grad_()
     decoded = codec.decode(x)
     total = decoded["level"].sum() + decoded["country"][:, 0].sum()
@@ -208,7 +208,7 @@ def test_what_is_decoded_has_a_slope(codec: TableCodec) -> None:
     assert bool((slope != 0).any(1).all())
 
 
-def test_it_is_kept_as_json(codec: TableCodec) -> None:
+def test_dependencies_are_restored_from_json(codec: TableCodec) -> None:
     again = TableCodec.from_config(json.loads(json.dumps(codec.to_config())))
     assert again.to_config() == codec.to_config()
     assert led(again) == led(codec)
@@ -231,7 +231,7 @@ def test_it_is_kept_as_json(codec: TableCodec) -> None:
         {"leader": "city", "values": [10**400] * 6},
     ],
 )  # fmt: skip
-def test_what_follows_from_nothing(codec: TableCodec, odd: Any) -> None:
+def test_damaged_descriptions_of_dependencies_are_refused(codec: TableCodec, odd: Any) -> None:
     config = json.loads(json.dumps(codec.to_config()))
     column = next(each for each in config["columns"] if each["name"] == "country")
     column["follows"] = odd

@@ -74,7 +74,7 @@ def test_the_rarer_words_share_a_bar() -> None:
     assert len(made(list("abcdefghi")).shares[0]) == 9  # others of one word would be silly
 
 
-def test_tails_are_in_the_last_bar() -> None:
+def test_outliers_are_in_the_last_bar() -> None:
     random = np.random.default_rng(0)
     values = np.append(random.normal(size=995), [1e6] * 5)
     found = made(values.tolist()).shares[0]
@@ -83,7 +83,7 @@ def test_tails_are_in_the_last_bar() -> None:
 
 
 @pytest.mark.parametrize("unit", ["D", "s"])
-def test_dates_are_told_as_dates(unit: str) -> None:
+def test_ticks_of_dates_are_dates(unit: str) -> None:
     days = pd.Timestamp("2020-02-28") + pd.to_timedelta(np.arange(90), unit=unit)  # type: ignore[call-overload]
     found = made(list(days))
     assert all(text.startswith("2020-0") for text in found.labels.values())
@@ -98,7 +98,7 @@ def test_a_constant_is_one_bar_with_its_value(value: float, told: str) -> None:
     assert list(found.labels.values()) == [told]
 
 
-def test_weights() -> None:
+def test_bars_are_weighted() -> None:
     assert made(["a", "b"], weights=[3.0, 1.0]).shares[0].tolist() == [0.75, 0.25]
 
 

@@ -32,7 +32,7 @@ def test_new_rows_are_as_near_as_real_ones(seed: int) -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-def test_copies_are_seen(share: float) -> None:
+def test_copies_are_detected(share: float) -> None:
     train, new = wines(700, 1), wines(400, 2)
     count = int(share * 400)
     x = pd.concat([train[:count], new[count:]])
@@ -42,7 +42,7 @@ def test_copies_are_seen(share: float) -> None:
         assert made.near > 0.8 * share
 
 
-def test_rows_that_are_nearly_copies_are_seen() -> None:
+def test_near_copies_are_detected() -> None:
     train = wines(700, 1)
     x = train[:400].copy()
     x["alcohol"] += np.random.default_rng(0).normal(0, 1e-3, 400)
@@ -52,7 +52,7 @@ def test_rows_that_are_nearly_copies_are_seen() -> None:
     assert made.samples.median < 0.05 * made.real.median
 
 
-def test_duplicates_that_real_tables_have_are_no_alarm() -> None:
+def test_duplicates_within_real_tables_are_no_memorisation() -> None:
     """Few different rows: everything is a copy, of real rows as well."""
     random = np.random.default_rng(0)
     x, y = (
@@ -65,7 +65,7 @@ def test_duplicates_that_real_tables_have_are_no_alarm() -> None:
     assert made.near == pytest.approx(NEAR_SHARE)
 
 
-def test_distances_by_another_way() -> None:
+def test_distances_equal_those_by_brute_force() -> None:
     x, train = wines(60, 1), wines(90, 2)
     names, words = ["alcohol", "sugar", "quality"], ["colour", "place", "old"]
     columns, _ = shared_columns(Rows(x[names + words], "x"), Rows(train[names + words], "train"))
@@ -85,13 +85,13 @@ def test_distances_by_another_way() -> None:
     )
 
 
-def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunk_size_does_not_change_distances(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = found(wines(200, 1), wines(300, 2))
     monkeypatch.setattr(module, "CHUNK_DISTANCES", 1000)
     assert found(wines(200, 1), wines(300, 2)) == whole
 
 
-def test_some_of_many_rows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_subsampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TRAINING_ROWS", 100)
     monkeypatch.setattr(module, "MAX_QUERIED_ROWS", 50)
     train = wines(700, 1)
@@ -99,7 +99,7 @@ def test_some_of_many_rows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not found(wines(300, 2), wines(300, 3), train).memorised
 
 
-def test_gaps_and_constants() -> None:
+def test_missing_values_and_constants_have_distances() -> None:
     x = pd.DataFrame({"a": [1.0, np.nan, 2, 3], "c": [7.0] * 4, "n": [np.nan] * 4})
     made = found(x, x)
     assert made.samples.copies == 1
@@ -109,7 +109,7 @@ def test_gaps_and_constants() -> None:
     assert found(other, x).samples.copies == 0
 
 
-def test_rows_count_by_their_weight() -> None:
+def test_rows_are_weighted() -> None:
     train = wines(400, 1)
     x = pd.concat([train[:100], wines(300, 2)])
     x["log_weight"] = np.repeat([-30.0, 0.0], [100, 300])
@@ -118,7 +118,7 @@ def test_rows_count_by_their_weight() -> None:
     assert found(x, wines(300, 3), train).memorised
 
 
-def test_shares_add_up() -> None:
+def test_shares_of_the_histogram_add_up_to_one() -> None:
     made = found(wines(300, 1), wines(300, 2))
     for side in (made.samples, made.real):
         assert sum(side.shares) == pytest.approx(1)

@@ -69,7 +69,7 @@ DRAWN = st.tuples(st.integers(0, len(LAWS) - 1), st.integers(0, 30))
 # --- there and back -------------------------------------------------------------------------------
 
 
-def test_the_laws_are_of_different_kinds() -> None:
+def test_the_example_columns_cover_atoms_and_linear_pieces() -> None:
     found = [law(which, 0)[0] for which in range(len(LAWS))]
     assert [each.stepped for each in found] == [False, False, True, False, False]
     assert [each.digits for each in found] == [None, 1, 0, None, 0]
@@ -81,7 +81,7 @@ def test_the_laws_are_of_different_kinds() -> None:
 
 @FAST
 @given(DRAWN, st.integers(0, 10**6))
-def test_values_come_back(which: tuple[int, int], seed: int) -> None:
+def test_values_are_restored_from_latents(which: tuple[int, int], seed: int) -> None:
     quantiles, values = law(*which)
     uniform = generator(seed).uniform(size=len(values))
     found = quantiles.finish(quantiles.forward(values, uniform))
@@ -99,7 +99,7 @@ def test_values_come_back(which: tuple[int, int], seed: int) -> None:
     st.integers(3, 6),
     st.floats(0, 1 - 1e-9, allow_subnormal=False),
 )
-def test_every_point_of_an_atom_is_its_value(values: list[float], times: int, u: float) -> None:
+def test_every_latent_of_an_atom_decodes_to_it(values: list[float], times: int, u: float) -> None:
     known = np.array(values)
     quantiles = Quantiles.fit(np.repeat(known, times))
     assert quantiles.stepped
@@ -112,7 +112,7 @@ def test_every_point_of_an_atom_is_its_value(values: list[float], times: int, u:
     st.lists(finite(2e6), min_size=2, max_size=20),
     st.lists(finite(6.0), min_size=2, max_size=20),
 )
-def test_both_ways_are_increasing(
+def test_encoding_and_decoding_are_increasing(
     values: list[float], asked: list[float], latents: list[float]
 ) -> None:
     quantiles = Quantiles.fit(np.array(values))
@@ -134,7 +134,7 @@ def test_latents_of_the_data_are_standard_normal(which: int) -> None:
     assert quantiles.low <= z.min() < z.max() <= quantiles.high
 
 
-def test_latents_have_the_distribution_of_the_data() -> None:
+def test_decoded_normals_have_the_distribution_of_the_data() -> None:
     """Values of standard normals have the shares that the data have."""
     for which in range(len(LAWS)):
         quantiles, values = law(which, 2)
@@ -172,7 +172,7 @@ def agrees(quantiles: Quantiles, low: float, high: float, ends: tuple[bool, bool
 
 @FAST
 @given(DRAWN, st.integers(0, 10**6), ENDS)
-def test_an_interval_of_values_is_one_of_latents(
+def test_an_interval_of_values_maps_to_an_interval_of_latents(
     which: tuple[int, int], seed: int, ends: tuple[bool, bool]
 ) -> None:
     """For ends at values, between them and beyond them."""
@@ -189,7 +189,7 @@ def test_an_interval_of_values_is_one_of_latents(
 
 
 @pytest.mark.parametrize("ends", [(False, False), (True, True), (True, False), (False, True)])
-def test_intervals_at_every_step_of_a_staircase(ends: tuple[bool, bool]) -> None:
+def test_intervals_between_atoms_are_exact(ends: tuple[bool, bool]) -> None:
     quantiles, _ = law(2, 0)
     for low in np.arange(-5, 10, 0.5):
         for width in (0.0, 0.5, 1.0, 2.5, 20.0):
@@ -197,7 +197,7 @@ def test_intervals_at_every_step_of_a_staircase(ends: tuple[bool, bool]) -> None
 
 
 @pytest.mark.parametrize("ends", [(False, False), (True, True)])
-def test_intervals_of_what_is_rounded(ends: tuple[bool, bool]) -> None:
+def test_intervals_of_rounded_values_are_exact(ends: tuple[bool, bool]) -> None:
     """0.1 is 0.1 whatever the floats say, and half a unit belongs to it."""
     for which in (1, 4):
         quantiles, values = law(which, 0)
@@ -210,7 +210,7 @@ def test_intervals_of_what_is_rounded(ends: tuple[bool, bool]) -> None:
                 agrees(quantiles, -math.inf, near, ends)
 
 
-def test_no_values_are_no_latents() -> None:
+def test_an_interval_without_values_has_no_latents() -> None:
     quantiles, _ = law(2, 0)
     for low, high in ((20.0, 30.0), (-30.0, -20.0), (2.2, 2.8), (3.0, 2.0)):
         first, last = quantiles.interval(low, high)
@@ -226,7 +226,7 @@ def test_no_values_are_no_latents() -> None:
 
 @FAST
 @given(DRAWN)
-def test_the_inverse_is_increasing_within_the_range_and_has_a_slope(which: tuple[int, int]) -> None:
+def test_the_smoothed_inverse_is_increasing_and_has_a_gradient(which: tuple[int, int]) -> None:
     quantiles, _ = law(*which)
     z = torch.linspace(-6, 6, 2001, dtype=torch.float64).requires_grad_()
     y = quantiles.inverse(z)
@@ -243,7 +243,7 @@ def test_the_inverse_is_increasing_within_the_range_and_has_a_slope(which: tuple
     assert float((y.detach() - exact).abs().max()) <= widest + room
 
 
-def test_slopes_are_not_those_of_single_rows() -> None:
+def test_slopes_of_the_smoothed_inverse_do_not_depend_on_the_number_of_rows() -> None:
     """What is believed of a sum goes by them: those of few rows are nearly those of many."""
     z = torch.linspace(-1.5, 1.5, 301, dtype=torch.float64).requires_grad_()
     for count in (300, 30_000):
@@ -253,7 +253,7 @@ def test_slopes_are_not_those_of_single_rows() -> None:
         assert float((slope / 10 - 1).abs().max()) < 0.05 + noise
 
 
-def test_the_inverse_is_that_of_any_type_and_shape() -> None:
+def test_the_inverse_keeps_dtype_and_shape() -> None:
     quantiles, _ = law(3, 0)
     z = torch.randn(5, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     whole = quantiles.inverse(z)
@@ -269,7 +269,7 @@ def test_the_inverse_is_that_of_any_type_and_shape() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 1e-300, 7.0])
 @pytest.mark.parametrize("count", [1, 2, 50])
-def test_a_constant(value: float, count: int) -> None:
+def test_a_constant_is_restored(value: float, count: int) -> None:
     quantiles = Quantiles.fit(np.full(count, value))
     assert quantiles.stepped
     z = quantiles.forward(np.array([value, value - 1, value + 1]), np.array([0.0, 0.5, 0.99]))
@@ -282,7 +282,7 @@ def test_a_constant(value: float, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 40])
-def test_two_values(count: int) -> None:
+def test_two_values_are_restored(count: int) -> None:
     quantiles = Quantiles.fit(np.array([-2.0, 5.0] * count))
     made = quantiles.finish(np.linspace(-4, 4, 101))
     assert made.min() >= -2
@@ -297,7 +297,7 @@ def test_two_values(count: int) -> None:
 
 @pytest.mark.parametrize("unit", [1e300, 1e-300, 1e16, 1e-9])
 @pytest.mark.parametrize("which", range(len(LAWS)))
-def test_huge_and_tiny_numbers(which: int, unit: float) -> None:
+def test_huge_and_tiny_numbers_are_restored(which: int, unit: float) -> None:
     values = LAWS[which](generator(0)) * unit
     quantiles = Quantiles.fit(values)
     uniform = generator(1).uniform(size=len(values))
@@ -311,7 +311,7 @@ def test_huge_and_tiny_numbers(which: int, unit: float) -> None:
     assert abs(first) < 1
 
 
-def test_whole_numbers_beyond_all_digits_stay_whole() -> None:
+def test_large_integers_stay_integers() -> None:
     values = generator(0).integers(2**52, 2**53, 300).astype(float)
     quantiles = Quantiles.fit(values)
     made = quantiles.finish(generator(1).normal(size=500))
@@ -319,7 +319,7 @@ def test_whole_numbers_beyond_all_digits_stay_whole() -> None:
     np.testing.assert_allclose(quantiles.finish(quantiles.forward(values, 0 * values)), values)
 
 
-def test_what_was_not_seen_goes_to_what_is_nearest() -> None:
+def test_unseen_values_are_encoded_as_the_nearest() -> None:
     steps = Quantiles.fit(np.repeat([0.0, 10.0, 100.0], 20))
     asked = np.array([-50.0, 4.0, 6.0, 54.0, 56.0, 1e9])
     found = steps.finish(steps.forward(asked, np.full(6, 0.5)))
@@ -329,7 +329,7 @@ def test_what_was_not_seen_goes_to_what_is_nearest() -> None:
     assert ends.tolist() == [values.min(), values.max()]
 
 
-def test_digits_are_those_that_all_values_have() -> None:
+def test_digits_suffice_for_all_values() -> None:
     some = generator(0).uniform(0, 50, 200)
     for digits in (0, 1, 3, 6):
         assert Quantiles.fit(np.round(some, digits)).digits == digits
@@ -341,7 +341,7 @@ def test_digits_are_those_that_all_values_have() -> None:
 
 
 @pytest.mark.parametrize("which", range(len(LAWS)))
-def test_they_are_kept_as_json(which: int) -> None:
+def test_quantiles_are_restored_from_json(which: int) -> None:
     quantiles, values = law(which, 4)
     config = json.loads(json.dumps(quantiles.to_config()))
     again = Quantiles.from_config(config, "x")
@@ -377,14 +377,14 @@ GOOD: dict[str, Any] = {
         {"beyond": None}, {"beyond": []}, {"beyond": 10**400},
     ],
 )  # fmt: skip
-def test_what_are_no_quantiles(change: dict[str, Any]) -> None:
+def test_damaged_descriptions_are_refused(change: dict[str, Any]) -> None:
     Quantiles.from_config(GOOD, "x")
     with pytest.raises(ModelError, match=r"in the codec, .*x"):
         Quantiles.from_config(GOOD | change, "x")
 
 
 @pytest.mark.parametrize("key", ["edges", "start", "digits", "beyond"])
-def test_what_lacks_a_part(key: str) -> None:
+def test_descriptions_without_a_part_are_refused(key: str) -> None:
     with pytest.raises(ModelError, match="'x' has no quantiles"):
         Quantiles.from_config({k: v for k, v in GOOD.items() if k != key}, "x")
     odd: Any

@@ -35,7 +35,7 @@ def labelled(rows: int = 200, seed: int = 1) -> pd.DataFrame:
     return label(wines(rows, seed), [parse(rule) for rule in RULES])
 
 
-def test_the_whole_page() -> None:
+def test_the_page_has_every_section() -> None:
     page = Page(report(labelled(), wines(300, 2), target="quality"))
     assert page.sections == {
         "What was asked",
@@ -57,7 +57,7 @@ def test_the_whole_page() -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_figures_are_those_of_evaluate() -> None:
+def test_numbers_of_the_page_equal_those_of_evaluate() -> None:
     x, y = wines(200, 1), wines(300, 2)
     page, found = Page(report(x, y)), evaluate(x, y)
     for row in found.rows():
@@ -68,7 +68,7 @@ def test_figures_are_those_of_evaluate() -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_table_by_itself() -> None:
+def test_a_table_without_a_reference_has_a_page() -> None:
     page = Page(report(wines(200, 1)))
     assert page.sections == {"The columns", "What goes together", "Where it comes from"}
     assert "Nothing was required of them" in page.said
@@ -80,7 +80,7 @@ def test_a_table_by_itself() -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_a_sampler_knows() -> None:
+def test_diagnostics_of_the_sampler_are_on_the_page() -> None:
     frame = wines(100, 1).drop(columns="density")
     data = xr.Dataset({name: ("sample", frame[name].to_numpy()) for name in frame})
     data = label(data, [parse(rule) for rule in RULES]).assign_attrs(
@@ -97,7 +97,7 @@ def test_what_a_sampler_knows() -> None:
     assert "not compared: density" in page.said
 
 
-def test_trust() -> None:
+def test_the_verdict_names_its_reasons() -> None:
     train = wines(400, 1)
     poor = facts(train[:200], wines(300, 2), train=train).verdict
     assert poor is not None
@@ -128,14 +128,14 @@ def test_associations_of_each_side() -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_names_and_words_from_a_stranger_are_text() -> None:
+def test_names_and_words_are_escaped() -> None:
     x = wines(60, 1).rename(columns={"sugar": "<script>"}).assign(colour="<img src=x>")
     page = Page(report(x, x, title="<b>"))
     assert {tag for tag, _ in page.elements}.isdisjoint({"script", "b>"})
     assert "<script>" in page.said
 
 
-def test_odd_columns_are_drawn() -> None:
+def test_constant_empty_and_mixed_columns_are_plotted() -> None:
     x = pd.DataFrame(
         {
             "constant": np.ones(40),
@@ -168,7 +168,7 @@ def test_conditions_in_words(text: str, said: str | None) -> None:
     assert condition(text) == said
 
 
-def test_refusals() -> None:
+def test_data_that_cannot_be_reported_are_refused() -> None:
     with pytest.raises(ModelError, match="no column is in common"):
         report(wines(9), wines(9).add_prefix("my "))
     with pytest.raises(ModelError, match="target needs real rows"):

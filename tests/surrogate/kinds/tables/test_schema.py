@@ -80,7 +80,7 @@ def refused(values: Any, kind: str | None = None) -> str:
         (cycle(date(2020, 1, 31), date(2021, 1, 1)), "date", "datetime64[ns]"),
     ],
 )
-def test_kinds(values: Any, kind: str, dtype: str) -> None:
+def test_types_are_inferred(values: Any, kind: str, dtype: str) -> None:
     column, data = one(values)
     assert (column.kind, data.dtype, data.attrs["kind"]) == (kind, dtype, kind)
     assert data.dims == ("sample",)
@@ -97,7 +97,7 @@ def test_missing_values_of_every_kind() -> None:
     assert one(cycle("2020-01-31", "2020-02-01"))[1].attrs["format"] == "date"
 
 
-def test_markers_among_numbers_are_missing_values_and_said() -> None:
+def test_markers_among_numbers_are_missing_and_reported() -> None:
     column, data = one(cycle("1", "?", "3", "n/a"))
     assert column == ColumnSummary(
         "x", "integer", 30, 2, "'?' or 'n/a' is taken as missing, 30 times"
@@ -107,13 +107,13 @@ def test_markers_among_numbers_are_missing_values_and_said() -> None:
     assert (column.kind, column.missing) == ("date", 30)
 
 
-def test_words_have_no_blanks_around_them() -> None:
+def test_words_are_stripped() -> None:
     column, data = one(cycle(" red", "red ", "white"))
     assert column.distinct == 2
     assert data.values[:3].tolist() == ["red", "red", "white"]
 
 
-def test_times_with_zones_are_in_utc() -> None:
+def test_times_with_zones_are_converted_to_utc() -> None:
     column, data = one(cycle("2020-01-31T12:00+02:00", "2020-01-31T12:00Z"))
     assert column.note == "times in UTC"
     assert str(data.values[0])[:16] == "2020-01-31T10:00"
@@ -145,14 +145,14 @@ def test_times_with_zones_are_in_utc() -> None:
         ),
     ],
 )
-def test_left_out(values: Any, note: str) -> None:
+def test_columns_that_cannot_be_learned_are_left_out(values: Any, note: str) -> None:
     found = infer_types(table(x=values))
     assert list(found.data) == ["real"]
     assert (found.columns[1].kind, found.columns[1].note) == ("ignore", note)
     assert found.lines() == ["numbers: real", f"left out: x ({note})"]
 
 
-def test_what_is_not_left_out() -> None:
+def test_columns_that_resemble_identifiers_are_kept() -> None:
     assert one(np.arange(N)[::-1])[0].kind == "integer"
     assert one(np.arange(2, N + 2))[0].kind == "integer"
     assert one(np.arange(N), "number")[0].kind == "number"
@@ -161,7 +161,7 @@ def test_what_is_not_left_out() -> None:
     assert list(infer_types(table(x=cycle(1, 2)), {"x": "ignore"}).data) == ["real"]
 
 
-def test_an_index_that_was_saved() -> None:
+def test_a_saved_index_is_left_out() -> None:
     shuffled = RANDOM.permutation(N) + 5
     found = infer_types(pd.DataFrame({"Unnamed: 0": shuffled, "real": REAL}))
     assert found.columns[0].note.startswith("a row number")
@@ -170,14 +170,14 @@ def test_an_index_that_was_saved() -> None:
     assert "Unnamed: 1" in infer_types(frame, {"Unnamed: 1": "number"}).data
 
 
-def test_verdicts_are_not_learned() -> None:
+def test_labels_are_not_learned() -> None:
     found = infer_types(table(satisfied=cycle(True, False), robustness=REAL))
     assert list(found.data) == ["real"]
     assert "left out: satisfied (a verdict of surrogate)" in found.lines()[1]
     assert "satisfied_" in infer_types(table(satisfied=cycle(True, False))).data
 
 
-def test_too_many_words() -> None:
+def test_too_many_categories_are_left_out_or_refused() -> None:
     words = [f"w{i % 2500}" for i in range(5000)]
     frame = pd.DataFrame({"x": words, "real": np.arange(5000) % 7})
     assert "2,500 different words" in infer_types(frame).columns[0].note
@@ -206,7 +206,7 @@ def test_too_many_words() -> None:
         (cycle("2020-01", "2020-02"), "date", np.datetime64("2020-01-01", "ns")),
     ],
 )
-def test_overruled(values: Any, kind: str, first: object) -> None:
+def test_given_types_overrule_inferred_ones(values: Any, kind: str, first: object) -> None:
     column, data = one(values, kind)
     assert column.kind == kind
     assert data.values[0] == first
@@ -226,7 +226,7 @@ def test_overruled(values: Any, kind: str, first: object) -> None:
         (cycle(1, 2), "numbr", "(have: number, integer, category, boolean, date, ignore)"),
     ],
 )
-def test_impossible_kinds(values: Any, kind: str, says: str) -> None:
+def test_impossible_types_are_refused(values: Any, kind: str, says: str) -> None:
     assert says in refused(values, kind)
 
 
@@ -249,11 +249,11 @@ def test_impossible_kinds(values: Any, kind: str, says: str) -> None:
         (["$1,000"] * 59 + ["soon"], "x holds numbers but for 1 of 60 values: 'soon' in row 59"),
     ],
 )
-def test_refused(values: Any, says: str) -> None:
+def test_columns_with_odd_or_infinite_values_are_refused(values: Any, says: str) -> None:
     assert says in refused(values)
 
 
-def test_refused_tables() -> None:
+def test_unusable_tables_are_refused() -> None:
     def error(frame: pd.DataFrame, **settings: Any) -> str:
         with pytest.raises(ModelError) as problem:
             infer_types(frame, **settings)
@@ -271,7 +271,7 @@ def test_refused_tables() -> None:
     assert "several levels" in error(several)
 
 
-def test_missing_values_refused_or_dropped() -> None:
+def test_missing_values_are_refused_or_dropped() -> None:
     frame = table(a=cycle(1, 2, 3, 4, 5, 6, None), b=cycle(True, *[False] * 6), c=[None] * N)
     with pytest.raises(ModelError, match="missing: a 8; first a in row 6"):
         infer_types(frame, missing="refuse")
@@ -284,7 +284,7 @@ def test_missing_values_refused_or_dropped() -> None:
         infer_types(table(x=cycle(1, None)), missing="drop")
 
 
-def test_what_is_said() -> None:
+def test_the_summary_lists_columns_by_type() -> None:
     frame = table(
         n=cycle(1, 2, None), colour=cycle("red", "white"), ok=cycle(True, False),
         day=cycle("2020-01-31", "2020-02-01"), name=[f"w{i}" for i in range(N)],
@@ -304,7 +304,7 @@ def test_what_is_said() -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the data are not part of the project")
-def test_tables_that_people_know() -> None:
+def test_types_of_public_tables() -> None:
     wine = infer_types(pd.read_csv(SHARED / "winequality-white.csv", sep=";"))
     assert {each.kind for each in wine.columns[:-1]} <= {"number", "integer"}
     assert wine.columns[-1] == ColumnSummary("quality", "integer", 0, 7)
@@ -322,7 +322,7 @@ def both(found: TypedTable) -> tuple[pd.DataFrame, TypedTable]:
     return frame, infer_types(frame, {each.name: each.kind for each in found.columns})
 
 
-def test_a_table_and_back() -> None:
+def test_a_dataframe_is_restored() -> None:
     frame = table(
         n=cycle(1, 2, None), colour=cycle("red", None), ok=cycle(True, False, None),
         sure=cycle(True, False), day=cycle("2020-01-31", None), count=cycle(3, 4),
@@ -340,7 +340,7 @@ def test_a_table_and_back() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "b", "", " a", "?", "x y"]), min_size=N, max_size=N))
-def test_words_survive(words: list[str]) -> None:
+def test_words_are_restored(words: list[str]) -> None:
     found = infer_types(table(x=words), {"x": "category"})
     if "x" in found.data:
         expected = [word.strip() or None for word in words]
@@ -361,7 +361,7 @@ def labelled(**variables: Any) -> xr.Dataset:
     return xr.Dataset({**variables, **labels}, {"rule": ["a >= 1", "a <= 2"]}, {"seed": 3})
 
 
-def test_labels_come_behind() -> None:
+def test_labels_are_the_last_columns() -> None:
     data = labelled(a=("sample", [1, 2], {"kind": "integer"}))
     frame = to_frame(data)
     labels = ["satisfied", "robustness", "log_weight", "satisfied: a >= 1", "satisfied: a <= 2"]
@@ -371,7 +371,7 @@ def test_labels_come_behind() -> None:
     assert list(to_frame(data.isel(rule=[0]))) == ["a", *labels[:3]]
 
 
-def test_several_instances_have_rows_of_their_own() -> None:
+def test_each_instance_has_a_row() -> None:
     a = (("sample", "instance"), [[1, 2, 3], [4, 5, 6]], {"kind": "integer"})
     frame = to_frame(labelled(a=a))
     assert list(frame)[:4] == ["sample", "instance", "a", "satisfied"]
@@ -381,7 +381,7 @@ def test_several_instances_have_rows_of_their_own() -> None:
     assert frame["satisfied"].tolist() == [True] * 3 + [False] * 3
 
 
-def test_data_come_before_labels_of_their_name() -> None:
+def test_data_with_the_name_of_a_label_are_kept() -> None:
     own = "satisfied: a >= 1"
     data = labelled(**{own: ("sample", [1.5, 2.5], {"kind": "number"})})
     frame = to_frame(data)

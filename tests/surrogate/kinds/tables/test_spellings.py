@@ -39,7 +39,7 @@ FIRST = "2012-03-04"
         (("3/4/2012", "12/31/2012", "?", None), FIRST, ""),
     ],
 )
-def test_dates(words: tuple[str, ...], first: str, note: str) -> None:
+def test_formats_of_dates_are_inferred(words: tuple[str, ...], first: str, note: str) -> None:
     column, data = one(cycle(*words))
     assert (column.kind, column.note, column.missing) == ("date", note, N // 2 * (len(words) == 4))
     assert data.values[0] == np.datetime64(first, "ns")
@@ -48,7 +48,7 @@ def test_dates(words: tuple[str, ...], first: str, note: str) -> None:
 
 
 @given(st.dates(date(1930, 1, 1), date(2029, 12, 31)))
-def test_a_date_in_any_spelling(day: date) -> None:
+def test_a_date_in_any_format_is_parsed(day: date) -> None:
     known = ("31/12/2000", "12/31/2000", "31.12.2000", "2000/12/31", "31 Dec 2000", "12/31/00")
     formats = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y", "%m/%d/%y")
     for other, how in zip(known, formats, strict=True):
@@ -61,20 +61,20 @@ def test_a_date_in_any_spelling(day: date) -> None:
     "words",
     [("31/01/2020", "1.2.2020"), ("31/01/2020", "01/31/2020"), ("1.2.10", "1.2.11"), ("a", "b")],
 )
-def test_no_dates(words: tuple[str, ...]) -> None:
+def test_text_that_is_no_date_stays_text(words: tuple[str, ...]) -> None:
     column, _ = one(cycle(*words))
     assert column.kind == "category"
     assert ("several spellings" in column.note) == ("2020" in words[0])
 
 
-def test_dates_far_away_are_missing_or_words() -> None:
+def test_dates_out_of_range_are_missing_or_words() -> None:
     column, _ = one(cycle("2020-01-31", "2020-02-01", "9999-12-31"))
     assert (column.kind, column.missing) == ("date", 20)
     assert column.note == "9999-12-31 and the like are taken as missing, 20 times"
     assert one(cycle("1500-01-31", "1501-01-31"))[0].kind == "category"
 
 
-def test_compact_dates_only_if_asked() -> None:
+def test_compact_dates_are_parsed_only_on_request() -> None:
     assert one(cycle(20120131, 20120201))[0].kind == "integer"
     for values in (cycle(20120131, 20120201), cycle("20120131", "20120201", None)):
         assert one(values, "date")[1].values[1] == np.datetime64("2012-02-01", "ns")
@@ -93,7 +93,9 @@ def test_compact_dates_only_if_asked() -> None:
         (("0,5", "1,25"), "number", [0.5, 1.25], "commas are decimal points"),
     ],
 )
-def test_numbers(words: tuple[str, ...], kind: str, values: list[float], note: str) -> None:
+def test_formats_of_numbers_are_inferred(
+    words: tuple[str, ...], kind: str, values: list[float], note: str
+) -> None:
     for asked in (None, kind):
         column, data = one(cycle(*words), asked)
         assert (column.kind, column.note) == (kind, note)
@@ -104,11 +106,11 @@ def test_numbers(words: tuple[str, ...], kind: str, values: list[float], note: s
 
 
 @pytest.mark.parametrize("words", [("$5", "5 €"), ("1,2,3", "4"), ("12,34", "1,234.5"), ("%", "$")])
-def test_no_numbers(words: tuple[str, ...]) -> None:
+def test_text_that_is_no_number_stays_text(words: tuple[str, ...]) -> None:
     assert one(cycle(*words))[0].kind == "category"
 
 
-def test_zeros_in_front_make_words() -> None:
+def test_leading_zeros_make_categories() -> None:
     column, data = one(cycle("01234", "94110", None))
     assert (column.kind, column.note) == ("category", "words, since some begin with 0")
     assert data.values[:3].tolist() == ["01234", "94110", None]
@@ -121,14 +123,14 @@ def test_large_numbers_are_rounded() -> None:
 
 
 @pytest.mark.parametrize("name", ["id", "user_id", "PassengerId", "Customer ID", "UUID"])
-def test_numbers_of_things(name: str) -> None:
+def test_names_of_identifiers_are_recognised(name: str) -> None:
     values = np.random.default_rng(0).permutation(N) * 7 + 100
     assert "an identifier" in infer_types(table(**{name: values})).columns[1].note
     assert name in infer_types(table(**{name: values % 9})).data
     assert "paid" in infer_types(table(paid=values)).data
 
 
-def test_names_that_cannot_be_used() -> None:
+def test_unusable_names_are_replaced() -> None:
     frame = table(**{"sample": cycle(1, 2), 'a"b': cycle(1, 2), "a'b": REAL_TOO, "c\nd": REAL_TOO})
     found = infer_types(frame, {'a"b': "category"})
     assert list(found.data) == ["real", "sample_", "a'b_", "a'b", "c d"]
@@ -142,16 +144,16 @@ def test_names_that_cannot_be_used() -> None:
 REAL_TOO = np.random.default_rng(1).normal(size=N)
 
 
-def test_numbers_of_rows_that_belong_together() -> None:
+def test_sample_and_instance_numbers_are_left_out() -> None:
     numbers = {"sample": np.arange(N) // 2, "instance": np.arange(N) % 2 + 1}
     assert list(infer_types(table(**numbers)).data) == ["real"]
 
 
-def test_a_table_of_text_is_checked_in_plain_spelling() -> None:
+def test_text_columns_are_parsed_for_formulas() -> None:
     made = with_parsed_text(table(day=cycle("3/4/2012", "12/31/2012"), price=cycle("$3,000", "$5")))
     assert made["day"].iloc[0] == pd.Timestamp(FIRST)
     assert made["price"].tolist()[:2] == [3000, 5]
 
 
-def test_the_word_for_missing_is_missing() -> None:
+def test_the_word_for_missing_values_is_missing() -> None:
     assert one(cycle("(missing)", "a"))[1].values[:2].tolist() == [None, "a"]

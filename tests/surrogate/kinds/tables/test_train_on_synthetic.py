@@ -29,7 +29,7 @@ def learned(x: pd.DataFrame, y: pd.DataFrame, target: str) -> Usefulness:
         ("density", ["R²"]),
     ],
 )
-def test_real_rows_are_as_good_as_real_rows(target: str, scores: list[str]) -> None:
+def test_real_rows_score_like_real_rows(target: str, scores: list[str]) -> None:
     found = learned(wines(500, 1), wines(800, 2), target)
     assert [each.name for each in found.scores] == scores
     assert found.kind == ("numbers" if scores == ["R²"] else "classes")
@@ -43,7 +43,7 @@ def test_real_rows_are_as_good_as_real_rows(target: str, scores: list[str]) -> N
     assert learned(wines(500, 1), wines(800, 2), target) == found
 
 
-def test_a_useless_target_is_seen() -> None:
+def test_independent_samples_score_worse() -> None:
     """The columns as they are, but the target from other rows."""
     x = wines(600, 1)
     x["quality"] = np.random.default_rng(0).permutation(x["quality"])
@@ -55,7 +55,7 @@ def test_a_useless_target_is_seen() -> None:
         assert each.worse
 
 
-def test_several_classes_and_classes_that_samples_lack() -> None:
+def test_classes_that_samples_lack_are_scored() -> None:
     def grade(table: pd.DataFrame) -> pd.DataFrame:
         cut = pd.cut(table.alcohol, [-99, 9.5, 10.5, 99], labels=["low", "middle", "high"])
         return table.assign(grade=cut.astype(str))
@@ -71,12 +71,12 @@ def test_several_classes_and_classes_that_samples_lack() -> None:
     assert single.scores[1].samples == 0.5
 
 
-def test_two_numbers_are_classes() -> None:
+def test_a_number_with_two_values_is_a_class() -> None:
     x, y = (wines(n, n).assign(sold=lambda t: (t.sugar > 2).astype(int)) for n in (400, 500))
     assert learned(x, y, "sold").kind == "classes"
 
 
-def test_what_does_not_vary() -> None:
+def test_a_constant_target_is_predicted() -> None:
     x = wines(300, 1).assign(same=3.0)
     found = learned(x[["same", "sugar"]], x[["same", "sugar"]], "same")
     assert [each.samples for each in found.scores] == [1.0]  # the only class is always right
@@ -90,13 +90,13 @@ def test_what_does_not_vary() -> None:
         ("zzz", "unknown column 'zzz' to predict (have: alcohol"),
     ],
 )
-def test_unknown_targets(target: str, says: str) -> None:
+def test_unknown_targets_are_refused(target: str, says: str) -> None:
     with pytest.raises(ModelError) as told:
         learned(wines(50), wines(50), target)
     assert says in str(told.value)
 
 
-def test_too_few_rows_and_no_other_column() -> None:
+def test_too_few_rows_and_a_single_column_are_refused() -> None:
     with pytest.raises(ModelError, match=r"20 samples and 300 real rows .* give 30 and 100"):
         learned(wines(20), wines(300), "quality")
     with pytest.raises(ModelError, match="the only column in common"):
