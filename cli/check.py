@@ -68,8 +68,9 @@ def command(
     """
     if not (where or bridge or consistency):
         raise UsageError(
-            'say what to check: --where "forall t: I(t) <= 40", --where @rules.txt, '
-            "--bridge S0=95,S25=30, or --consistency"
+            "there is nothing to check DATA by",
+            remedy='add a rule: --where "forall t: I(t) <= 40", --where @rules.txt, '
+            "--bridge S0=95,S25=30, or --consistency",
         )
     options.check_syntax(where, bridge)
     files.check_exists(data)
@@ -132,11 +133,16 @@ def _consistency(source: Data, path: str) -> dict[str, Formula]:
     about = described(source)
     found = from_network(about)
     if about and not found:
-        raise UsageError(f"--consistency: nothing can be derived from the network of {path!r}")
+        raise UsageError(
+            f"--consistency: nothing can be derived from the network of {path!r}",
+            value=path,
+            remedy="state its rules with --where",
+        )
     if not found:
         raise UsageError(
-            f"--consistency: {path!r} does not describe the network it came from; "
-            "state its rules with --where"
+            f"--consistency: {path!r} does not describe the network it came from",
+            value=path,
+            remedy="state its rules with --where",
         )
     return {str(rule): rule for rule in found.values()}
 
@@ -156,7 +162,7 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
         except FormulaError as problem:
             if len(rules) == 1:
                 raise
-            raise FormulaError(f"{problem}\n  in the rule {text}") from None
+            raise problem.at(f"in the rule {text}") from None
     refuse_impossible(conjunction(*rules.values()), layout, end=end)
     return tolerances
 

@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli import complete, console, options
+from cli.console import SECONDS_BETWEEN_LINES
 from cli.errors import UsageError
 from cli.sections import Command, section
+from cli.values import Whole
 
 if TYPE_CHECKING:
     from surrogate.kinds.images.classifier import Classifier
     from surrogate.kinds.images.classifier_data import Progress
-
-TELL = 20.0  # seconds between lines where nobody watches a bar
 
 
 @click.command(cls=Command)
@@ -47,17 +47,17 @@ TELL = 20.0  # seconds between lines where nobody watches a bar
 @section(
     "Method",
     click.option(
-        "--epochs", type=int, help="Number of passes over the images [default: 10 or more]."
+        "--epochs", type=Whole(1), help="Number of passes over the images [default: 10 or more]."
     ),
     click.option(
-        "--width", type=int, default=32, show_default=True, help="Features of the network."
+        "--width", type=Whole(1), default=32, show_default=True, help="Features of the network."
     ),
     click.option(
-        "--depth", type=int, default=1, show_default=True, help="Blocks at each resolution."
+        "--depth", type=Whole(1), default=1, show_default=True, help="Blocks at each resolution."
     ),
     click.option(
         "--estimates",
-        type=int,
+        type=Whole(1),
         help="Number of denoised images to learn from, with --model [default: 10,000 to 60,000].",
     ),
 )
@@ -135,9 +135,17 @@ def _target(out: str, force: bool) -> Path:
     target = Path(out)
     check_place(target)
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
+        raise UsageError(
+            f"there is no folder {str(target.parent)!r} to put {target.name!r} in",
+            value=out,
+            remedy="make it, or choose another with -o",
+        )
     if target.exists() and any(target.iterdir()) and not force:
-        raise UsageError(f"{out!r} exists; replace it with --force or choose another with -o")
+        raise UsageError(
+            f"{out!r} exists",
+            value=out,
+            remedy="replace it with --force, or choose another with -o",
+        )
     return target
 
 
@@ -177,7 +185,7 @@ def _watched(say: Console) -> Iterator[Callable[[Progress], None]]:
             bars[moment.what](moment.done - seen[moment.what], note)
             seen[moment.what] = moment.done
             now = time.monotonic()
-            if not say.is_terminal and now - told >= TELL:
+            if not say.is_terminal and now - told >= SECONDS_BETWEEN_LINES:
                 told = now
                 left = (now - begun) / moment.done * (moment.total - moment.done)
                 say.print(

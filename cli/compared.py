@@ -1,4 +1,4 @@
-"""Data to look at or to compare, and those samples of a reference that satisfy rules."""
+"""Data to show or to compare, and the samples of a reference that satisfy rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def opened(
 def check_tables(table: dict[str, Any], *paths: str) -> None:
     """Refuse options for tables where no file is one."""
     if not any(_is_table_file(path) for path in paths):
-        tables.refuse(table, "these are none")
+        tables.refuse(table, "none of these files is one")
 
 
 def _is_table_file(path: str) -> bool:
@@ -60,7 +60,8 @@ def meeting(path: str, reference: Data, where: tuple[str, ...], say: Callable[[s
     say(f"{len(met):,} of {samples_of(reference):,} samples of {escape(path)} meet --where")
     if len(met) < MIN_REFERENCE:
         raise UsageError(
-            f"{len(met)} samples of {path!r} meet --where; at least {MIN_REFERENCE} are needed to "
-            "compare with"
+            f"{len(met)} samples of {path!r} meet --where, and a comparison needs {MIN_REFERENCE}",
+            value=len(met),
+            remedy="relax --where, or give more reference data with --against",
         )
     return kind_of(reference).chosen(reference, met)

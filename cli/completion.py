@@ -6,10 +6,11 @@ import click
 from click.shell_completion import get_completion_class
 
 from cli.sections import Command
+from cli.values import Choice
 
 PROGRAM = "surrogate"
 VARIABLE = "_SURROGATE_COMPLETE"  # by which a shell asks the program, as click names it
-STARTS = {
+STARTUP_FILES = {
     "bash": "~/.bashrc",
     "zsh": "~/.zshrc",
     "fish": "~/.config/fish/completions/surrogate.fish",
@@ -17,7 +18,7 @@ STARTS = {
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=click.Choice(list(STARTS)))
+@click.argument("shell", type=Choice(list(STARTUP_FILES)))
 def command(shell: str) -> None:
     """Print the script by which SHELL completes commands, options, models and files on Tab.
 

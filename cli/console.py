@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+SECONDS_BETWEEN_LINES = 20.0  # of progress, where the output is no terminal
+
 
 def messages(quiet: bool) -> Console:
     """Where a command speaks to a person."""

@@ -25,22 +25,8 @@ if TYPE_CHECKING:
 @options.against("Reference data of the same kind.", required=True)
 @options.seed
 @options.meeting
-@section("Tables", tables.options)
+@section("Tables", tables.options, tables.comparison)
 @section("Images", pictures.options)
-@section(
-    "Tables",
-    click.option(
-        "--target",
-        metavar="COLUMN",
-        help="Predict this column of real rows, after learning from DATA.",
-    ),
-    click.option(
-        "--train",
-        metavar="TABLE",
-        shell_complete=complete.files,
-        help="Rows that the model was trained on [default: the reference].",
-    ),
-)
 @options.as_json
 @options.quiet
 def command(

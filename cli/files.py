@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from surrogate.kinds.kind import Data
 
-MAX_RULES = 1_000_000  # characters in a file of rules
+MAX_RULE_CHARACTERS = 1_000_000  # in a file of rules
 
 
 def check_exists(path: str) -> None:
@@ -49,16 +49,32 @@ def read_rules(path: str) -> list[tuple[str, str]]:
     """(place, text) of each rule in a file: a line, with the indented lines that follow it."""
     try:
         with open(path, encoding="utf-8-sig") as file:
-            text = file.read(MAX_RULES + 1)
+            text = file.read(MAX_RULE_CHARACTERS + 1)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path!r} of rules") from None
+        raise UsageError(
+            f"there is no file {path!r} of rules",
+            value=path,
+            remedy="write one rule on each line of it, or a rule itself: --where 'max(I) <= 20'",
+        ) from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path!r} is no text (in UTF-8), so it holds no rules") from None
+        raise UsageError(
+            f"{path!r} is not text (UTF-8), so it holds no rules",
+            value=path,
+            remedy="write one rule on each line of a text file",
+        ) from None
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
-        raise UsageError(f"cannot read the rules in {path!r}: {why}") from None
-    if len(text) > MAX_RULES:
-        raise UsageError(f"{path!r} is too long for a file of rules")
+        raise UsageError(
+            f"cannot read the rules in {path!r}: {why}",
+            value=path,
+            remedy="name a text file with a rule on each line",
+        ) from None
+    if len(text) > MAX_RULE_CHARACTERS:
+        raise UsageError(
+            f"{path!r} is longer than the {MAX_RULE_CHARACTERS:,} characters of a file of rules",
+            value=path,
+            remedy="check that it is the right file",
+        )
     found: list[tuple[str, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -69,5 +85,5 @@ def read_rules(path: str) -> list[tuple[str, str]]:
         else:
             found.append((f"{path}, line {number}", line))
     if not found:
-        raise UsageError(f"{path!r} holds no rules: write one on each line")
+        raise UsageError(f"{path!r} holds no rules", value=path, remedy="write one on each line")
     return found

@@ -110,3 +110,7 @@ class Commands(click.Group):
 def main() -> None:
     """Simulate stochastic systems; learn surrogates of them, of tables and of images; sample
     scenarios."""
+
+
+if __name__ == "__main__":  # python -m cli.main
+    main(prog_name="surrogate")

@@ -11,6 +11,8 @@ import click
 from cli import complete, options
 from cli.errors import UsageError, unknown
 from cli.sections import section
+from cli.values import Positive, Whole
+from simulators.network import MAX_POINTS, MIN_POINTS, even_times
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +57,7 @@ start_and_parameters = section(
         metavar="S=95,I=5",
         help="Initial counts, ranges (I=1..10), or uniform.",
     ),
-    click.option("--population", type=int, help="Size of the conserved population."),
+    click.option("--population", type=Whole(0), help="Size of the conserved population."),
 )
 time_grid = section(
     "What",
@@ -63,10 +65,10 @@ time_grid = section(
         "--points",
         cls=Renamed,
         before=("--steps",),
-        type=int,
+        type=Whole(MIN_POINTS, MAX_POINTS),
         help="Number of grid times [default: the model's].",
     ),
-    click.option("--until", type=float, help="Last time of the grid [default: the model's]."),
+    click.option("--until", type=Positive(), help="Last time of the grid [default: the model's]."),
 )
 
 
@@ -98,8 +100,6 @@ def parameters_of(
             raise UsageError(
                 f"--population and --param {network.population} say the same", remedy="give one"
             )
-        if population < 0:
-            raise UsageError(f"--population must be >= 0, not {population}")
         parameters[network.population] = population
     return parameters
 
@@ -113,8 +113,6 @@ def start_of(texts: tuple[str, ...]) -> dict[str, Any] | str | None:
 
 def grid(network: ReactionNetwork, points: int | None, until: float | None) -> np.ndarray | None:
     """The grid of times; None for the network's own."""
-    from simulators.network import even_times
-
     if points is None and until is None:
         return None
     return even_times(

@@ -11,6 +11,7 @@ import click
 from cli import complete, files
 from cli.errors import UsageError
 from cli.sections import section
+from cli.values import Choice, Device, Whole
 
 if TYPE_CHECKING:
     from constraints import Formula, Layout
@@ -20,14 +21,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PAIR = re.compile(r"\s*([^\W\d]\w*)\s*=\s*([^=]+?)\s*")
 
 MAX_THREADS = 1024
-DEVICES = ("cpu", "cuda", "mps")
 
 samples = section(
     "What",
     click.option(
         "--samples",
         "-n",
-        type=int,
+        type=Whole(1),
         default=10_000,
         show_default=True,
         help="Number of samples to draw.",
@@ -37,7 +37,7 @@ seed = section(
     "What",
     click.option(
         "--seed",
-        type=int,
+        type=Whole(0),
         default=0,
         show_default=True,
         help="Seed of the random numbers: same seed, same result.",
@@ -55,11 +55,22 @@ quiet = section(
 )
 threads = section(
     "Advanced",
-    click.option("--threads", type=int, default=None, help="Threads to use [default: all cores]."),
+    click.option(
+        "--threads",
+        type=Whole(1, MAX_THREADS),
+        default=None,
+        help="Threads to use [default: all cores].",
+    ),
 )
 device = section(
     "Advanced",
-    click.option("--device", default="cpu", show_default=True, help="Compute on cpu or cuda."),
+    click.option(
+        "--device",
+        type=Device(),
+        default="cpu",
+        show_default=True,
+        help="Compute on cpu, cuda or mps.",
+    ),
 )
 where = section(
     "Scenario",
@@ -95,7 +106,7 @@ end = section(
     "Advanced",
     click.option(
         "--end",
-        type=click.Choice(["clip", "weak", "strong"]),
+        type=Choice(["clip", "weak", "strong"]),
         help="Rules that read past the last step: clip to the grid, satisfied there, or violated "
         "there [default: refuse].",
     ),
@@ -131,14 +142,22 @@ def assignments(texts: tuple[str, ...], option: str) -> dict[str, Any]:
             pair = _PAIR.fullmatch(part)
             if pair is None:
                 raise UsageError(
-                    f"{option} {text!r}: write name=number or name=low..high, not {part!r}"
+                    f"{option} {text!r}: {part!r} is no assignment",
+                    value=part,
+                    remedy="write name=number or name=low..high, separated by commas",
                 )
             name, value = pair[1], pair[2]
             if name in read:
-                raise UsageError(f"{option}: {name!r} is given twice")
+                raise UsageError(
+                    f"{option}: {name!r} is given twice", value=name, remedy="give it once"
+                )
             bounds = [_number(bound, part, option) for bound in value.split("..")]
             if len(bounds) > 2:
-                raise UsageError(f"{option}: {part!r} has more than two bounds")
+                raise UsageError(
+                    f"{option}: {part!r} has more than two bounds",
+                    value=part,
+                    remedy="write name=low..high",
+                )
             read[name] = bounds[0] if len(bounds) == 1 else tuple(bounds)
     return read
 
@@ -148,7 +167,9 @@ def _number(text: str, part: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(
-            f"{option}: {text.strip()!r} in {part.strip()!r} is not a number"
+            f"{option}: {text.strip()!r} in {part.strip()!r} is not a number",
+            value=text.strip(),
+            remedy="write name=number or name=low..high, without units",
         ) from None
 
 
@@ -172,7 +193,9 @@ def formulas(
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     if bridges and not series:
         raise UsageError(
-            "--bridge is for trajectories, values at steps", remedy="of rows: --where 'COLUMN = 11'"
+            "--bridge states values at steps of trajectories, and these data have no steps",
+            value=bridges,
+            remedy="use --where 'COLUMN = 11'",
         )
     found = [
         _placed(place, lambda text: spelled_out(parse(text), layout), rule)
@@ -200,23 +223,16 @@ def _placed(place: str, read: Callable[[str], Formula], text: str) -> Formula:
         raise problem.at(place) from None
 
 
-def check_device(device: str, threads: int | None) -> None:
-    """Refuse a --device or --threads that cannot be, without loading torch."""
-    if device.split(":")[0] not in DEVICES:
-        raise UsageError(f"--device is {', '.join(DEVICES)} (or cuda:1), not {device!r}")
-    if threads is not None and not 1 <= threads <= MAX_THREADS:
-        raise UsageError(f"--threads must be 1 to {MAX_THREADS}, not {threads}")
-
-
 def compute_on(device: str, threads: int | None) -> None:
     """Check that --device is there, and keep torch to --threads."""
     import torch
 
-    check_device(device, threads)
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as problem:
         reason = str(problem).splitlines()[0]
-        raise UsageError(f"--device {device}: {reason}") from None
+        raise UsageError(
+            f"--device {device}: {reason}", value=device, remedy="use --device cpu"
+        ) from None
     if threads is not None:
         torch.set_num_threads(threads)

@@ -22,7 +22,11 @@ def refuse(image: Mapping[str, Any], why: str) -> None:
     """Refuse options of images where there are none."""
     used = [f"--{name.replace('_', '-')}" for name in image]
     if used:
-        raise UsageError(f"{', '.join(used)} is for images; {why}")
+        raise UsageError(
+            f"{', '.join(used)} is for images; {why}",
+            value=used,
+            remedy=f"leave out {', '.join(used)}",
+        )
 
 
 def read_scenery(named: Mapping[str, tuple[str, ...]], layout: Layout) -> Scenery | None:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from cli import complete, console, files, options, pictures, reading
 from cli.errors import UsageError
 from cli.sections import Command, section
+from cli.values import Whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     "What",
     click.option(
         "--trajectories",
-        type=int,
+        type=Whole(0),
         default=40,
         show_default=True,
         help="Number of single trajectories to show.",
@@ -76,25 +77,25 @@ def command(
     each column shows how its values are spread; --species A,B chooses columns. Images are shown
     side by side, those that do not meet what was asked of them in a red frame.
     """
-    if trajectories < 0:
-        raise UsageError(f"--trajectories must be >= 0, not {trajectories}")
     for path in filter(None, (data, against, observed)):
         files.check_exists(path)
     say = console.messages(quiet)
     opened = reading.opened(data, image, say.print)
 
-    from surrogate.data import check_options
     from surrogate.io.atomic import atomic_file
     from surrogate.io.paths import check_target
 
     kind = opened.kind
-    wanted = _given("trajectories", "constraints", "title")
     if species is not None and kind.names_option is None:
-        raise UsageError(f"--species is not for {kind.name}: leave it out")
+        raise UsageError(f"--species is not for {kind.name}", value=species, remedy="leave it out")
+    target = check_target(_named(data) if out is None else out, force, kind.figure_suffixes)
+
+    from surrogate.data import check_options
+
+    wanted = _given("trajectories", "constraints", "title")
     if species is not None and kind.names_option is not None:
         wanted[kind.names_option] = [name.strip() for name in species.split(",")]
     check_options(kind, wanted, kind.plot_options, "plot_options")
-    target = check_target(_named(data) if out is None else out, force, kind.figure_suffixes)
     points = None if observed is None else reading.opened(observed, {}, say.print).data
     drawing = kind.drawing(opened.data, _like(against, opened, say), points, **wanted)
     with atomic_file(target) as part:
@@ -118,8 +119,9 @@ def _like(against: str | None, opened: Opened, say: Console) -> Any:
     other = reading.opened(against, {}, say.print)
     if other.kind is not opened.kind:
         raise UsageError(
-            f"{against!r} holds {other.kind.name}, and {opened.path!r} {opened.kind.name}: draw "
-            "two of a kind"
+            f"{against!r} holds {other.kind.name}, and {opened.path!r} {opened.kind.name}",
+            value=against,
+            remedy=f"give --against {opened.kind.name}",
         )
     return other.data
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.markup import escape
 
+from cli.values import Choice
 from constraints.errors import SurrogateError
 from surrogate.errors import ModelError
 from surrogate.settings import Option, options_of
@@ -46,7 +47,7 @@ def _unused(value: Any) -> bool:
 def _option(name: str, about: Option) -> Callable[[Any], Any]:
     if about.default is False:
         return click.option(about.option, name, is_flag=True, help=about.help)
-    kind = click.Choice(about.choices) if about.choices else about.type
+    kind = Choice(about.choices) if about.choices else about.type
     return click.option(
         about.option,
         name,

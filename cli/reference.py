@@ -18,6 +18,7 @@ from cli import console, files, networks, options
 from cli.errors import UsageError
 from cli.networks import find, grid, parameters_of, start_of
 from cli.sections import Command, section
+from cli.values import Whole
 from simulators import ReactionNetwork
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from constraints import Layout, Program
 
-BLOCK_SIZE = 20_000  # trajectories simulated at a time
-MAX_STATES = 200_000  # up to which the master equation is solved
+SIMULATED_PER_BLOCK = 20_000  # trajectories simulated at a time
+MAX_EXACT_STATES = 200_000  # up to which the master equation is solved
 
 
 @click.command(cls=Command)
@@ -42,7 +43,7 @@ MAX_STATES = 200_000  # up to which the master equation is solved
     "Advanced",
     click.option(
         "--most",
-        type=int,
+        type=Whole(1),
         default=10_000_000,
         show_default=True,
         help="Trajectories to simulate at most, where there is no exact answer.",
@@ -84,10 +85,9 @@ def command(
             "state a scenario with --bridge or --where", remedy="without one: surrogate simulate"
         )
     options.check_syntax(where, bridge)
-    if samples < 1 or most < 1:
-        raise UsageError(f"--samples and --most must be >= 1, not {samples} and {most}")
     network = find(model)
 
+    from simulators.ensemble import make_engine
     from simulators.storage import SUFFIXES, check_target
 
     target = check_target(out, force, SUFFIXES)
@@ -97,6 +97,7 @@ def command(
         "times": grid(network, points, until),
     }
     say = console.messages(quiet)
+    make_engine(network, samples, seed=seed, **given)  # refuses bad numbers and names before torch
 
     from constraints import compiled, conjunction
     from constraints.prove.contradictions import refuse_impossible
@@ -150,7 +151,7 @@ def _exact(
         return None
     try:
         with say.status("solving the master equation"):
-            exact = MasterEquation(network, **given, max_states=MAX_STATES)
+            exact = MasterEquation(network, **given, max_states=MAX_EXACT_STATES)
     except (InputError, RuntimeError):  # too many states, events, rates that change
         return None
 
@@ -163,7 +164,10 @@ def _exact(
     where: Any = {step: [predicate(each) for each in those] for step, those in conditions.items()}
     log_p = exact.log_probability(where)
     if log_p == -math.inf:
-        raise UnreachableError("the scenario has probability 0 from this start")
+        raise UnreachableError(
+            "the scenario has probability 0 from this start",
+            remedy="change the scenario, or the start with --initial",
+        )
     with say.status("drawing from the conditional law"):
         return exact.draw(samples, where, seed=seed), "exact, by the master equation", log_p, 0.0
 
@@ -188,7 +192,7 @@ def _kept(
     drawn = kept = 0
     with console.bar(say, "simulating", samples) as advance:
         while kept < samples and drawn < most:
-            count = min(BLOCK_SIZE, most - drawn)
+            count = min(SIMULATED_PER_BLOCK, most - drawn)
             data = simulate(network, samples=count, seed=seed, first=drawn, **given)
             met = program.verdict(tensors_of(data, layout)).numpy()
             parts.append(data.isel(sample=np.flatnonzero(met)))

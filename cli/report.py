@@ -18,30 +18,16 @@ from cli.sections import Command, section
 if TYPE_CHECKING:
     from surrogate.reports.facts import Facts
 
-DEFAULT = "samples.nc"
-FORMATS = (".html", ".htm")
+DEFAULT_DATA = "samples.nc"
+PAGE_SUFFIXES = (".html", ".htm")
 
 
 @click.command(cls=Command)
-@click.argument("data", default=DEFAULT, shell_complete=complete.files)
+@click.argument("data", default=DEFAULT_DATA, shell_complete=complete.files)
 @options.against("Reference data to compare with, of the same kind and grid.")
 @section("What", click.option("--title", help="Heading of the page."))
-@section(
-    "Tables",
-    click.option(
-        "--target",
-        metavar="COLUMN",
-        help="Predict this column of real rows, after learning from DATA.",
-    ),
-    click.option(
-        "--train",
-        metavar="TABLE",
-        shell_complete=complete.files,
-        help="Rows that the model was trained on [default: the reference].",
-    ),
-)
 @options.meeting
-@section("Tables", tables.options)
+@section("Tables", tables.options, tables.comparison)
 @section("Images", pictures.options)
 @options.out(None, "Page: .html [default: the data's name with .html].")
 @options.force
@@ -76,7 +62,7 @@ def command(
     """
     from simulators.storage import check_target, replacing
 
-    if data == DEFAULT and not Path(data).exists():
+    if data == DEFAULT_DATA and not Path(data).exists():
         raise UsageError(
             f"there is no file {data!r}",
             value=data,
@@ -89,14 +75,18 @@ def command(
     say = console.messages(quiet)
     check_tables(table, data, against or data)
     source = opened(data, table, image, say.print)
-    page_ = check_target(out or _named(data), force, FORMATS)
+    page_ = check_target(out or _named(data), force, PAGE_SUFFIXES)
     other, learned = (
         None if path is None else opened(path, table, image, say.print) for path in (against, train)
     )
 
     if where:
         if against is None or other is None:
-            raise UsageError("--where chooses samples of the reference; give one with --against")
+            raise UsageError(
+                "--where chooses samples of the reference, and there is none",
+                value=where,
+                remedy="give one with --against",
+            )
         other = meeting(against, other, where, say.print)
 
     from surrogate.data import report_facts

@@ -15,10 +15,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli import complete, console, files, options, pictures
-from cli.errors import UsageError
+from cli.errors import UsageError, unknown
 from cli.method_options import MethodCommand, settings_given
 from cli.sections import section
 from cli.summary import scenario_summary
+from cli.values import Choice, Whole
+from constraints.errors import nearest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
     from surrogate.kinds import Kind
     from surrogate.model import Surrogate
 
-TRAINED = "model"
-DEFAULT = "esirs"
+TRAINED_MODEL = "model"
+DEFAULT_MODEL = "esirs"
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
@@ -40,7 +42,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
     click.option(
         "--samples",
         "-n",
-        type=int,
+        type=Whole(1),
         help="Number of samples to draw  [default: 10000; 64 images].",
     ),
 )
@@ -58,7 +60,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
     "Method",
     click.option(
         "--solver",
-        type=click.Choice(["ode", "heun", "sde", "predictor-corrector"]),
+        type=Choice(["ode", "heun", "sde", "predictor-corrector"]),
         default="ode",
         show_default=True,
         help="How noise becomes a sample without a scenario; predictor-corrector takes 1000 "
@@ -100,13 +102,12 @@ def command(
     surrogate sample digits --where "mean(image, upper) <= 0.05" -o grid.png
     """
     options.check_syntax(where, bridge)
-    options.check_device(device, threads)
-    if samples is not None and samples < 1:
-        raise UsageError(f"--samples must be >= 1, not {samples}")
     given = settings_given(settings, bool(where or bridge))
     context = click.get_current_context()
     if (where or bridge) and context.get_parameter_source("solver") == COMMANDLINE:
-        raise UsageError("--solver is for draws without a scenario; with one: --method")
+        raise UsageError(
+            "--solver is for draws without a scenario", value=solver, remedy="use --method"
+        )
     folder, what = chosen(model)
 
     from surrogate.io import model_folder
@@ -131,7 +132,10 @@ def command(
     scenery = pictures.read_scenery(named, found.codec.layout())
     if scenery is not None:
         if not where:
-            raise UsageError("--picture, --region and --classifier are for rules: add --where")
+            raise UsageError(
+                "--picture, --region and --classifier name things in rules, and there is none",
+                remedy="add --where",
+            )
         found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
@@ -216,7 +220,10 @@ def _refuse_bridges(bridges: tuple[str, ...], model: Surrogate) -> None:
         numbers = [each.name for each in model.codec.layout().signals if not each.categories]
         rule = shlex.quote(model.kind.example_rule(numbers))
         raise UsageError(
-            f"--bridge is for trajectories, values at steps; of {model.kind.name}: --where {rule}"
+            f"--bridge states values at steps of trajectories, and this is a model of "
+            f"{model.kind.name}",
+            value=bridges,
+            remedy=f"use --where {rule}",
         )
 
 
@@ -224,11 +231,19 @@ def chosen(model: str | None) -> tuple[Path, str]:
     """The folder of a model that may be named or not, and what to call it."""
     from surrogate.io.model_folder import bundled
 
-    if model is None and Path(TRAINED).is_dir():
-        return Path(TRAINED), TRAINED
-    name = DEFAULT if model is None else model
+    if model is None and Path(TRAINED_MODEL).is_dir():
+        return Path(TRAINED_MODEL), TRAINED_MODEL
+    name = DEFAULT_MODEL if model is None else model
     if not Path(name).exists() and name in bundled():
         return bundled()[name], f"{name}, which comes with the package"
+    if Path(name).is_file():
+        raise UsageError(
+            f"{name!r} is a file, not a model folder",
+            value=name,
+            remedy=f"train a model first: surrogate train {shlex.quote(name)}",
+        )
+    if not Path(name).exists() and "/" not in name and nearest(name, bundled()) is not None:
+        raise unknown("model", name, bundled(), "or train one: surrogate train DATA -o NAME")
     return Path(name), name
 
 

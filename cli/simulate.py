@@ -11,6 +11,7 @@ from rich.markup import escape
 from cli import console, networks, options
 from cli.networks import find, grid, parameters_of, start_of
 from cli.sections import Command, section
+from cli.values import Choice, Whole
 from simulators.kernels import methods
 
 
@@ -24,7 +25,7 @@ from simulators.kernels import methods
     "Method",
     click.option(
         "--method",
-        type=click.Choice(list(methods())),
+        type=Choice(list(methods())),
         default="direct",
         show_default=True,
         help="Algorithm: "
@@ -36,7 +37,7 @@ from simulators.kernels import methods
     "Advanced",
     click.option(
         "--max-events",
-        type=int,
+        type=Whole(1),
         default=100_000_000,
         show_default=True,
         help="Budget of events per trajectory.",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli import reading
+from cli import complete, reading
 from cli.errors import UsageError
 from surrogate.io.reading import TableOfRuns, TableOptions, types_in
 from surrogate.settings import options_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 options = reading.options("table", TableOfRuns)
 types = click.option(
@@ -25,11 +27,31 @@ types = click.option(
 )
 
 
+def comparison(command: F) -> F:
+    """--target and --train: a table is compared with real rows by what can be learned from it."""
+    target = click.option(
+        "--target",
+        metavar="COLUMN",
+        help="Predict this column of real rows, after learning from DATA.",
+    )
+    train = click.option(
+        "--train",
+        metavar="TABLE",
+        shell_complete=complete.files,
+        help="Rows that the model was trained on [default: the reference].",
+    )
+    return target(train(command))
+
+
 def refuse(table: Mapping[str, Any], why: str) -> None:
     """Refuse options of tables where there is none."""
     used = [f"--{name}" for name, value in table.items() if value not in (None, False)]
     if used:
-        raise UsageError(f"{', '.join(used)} is for tables; {why}")
+        raise UsageError(
+            f"{', '.join(used)} is for tables; {why}",
+            value=used,
+            remedy=f"leave out {', '.join(used)}",
+        )
 
 
 def open_data(

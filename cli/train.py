@@ -19,8 +19,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli import complete, console, files, options, pictures, tables
+from cli.console import SECONDS_BETWEEN_LINES
 from cli.errors import UsageError
 from cli.sections import Command, section
+from cli.values import Choice, Whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from surrogate.fitting import Run
     from surrogate.model import Surrogate
 
-FIRST = 20_000  # simulated trajectories that the codec and the card see
-TELL = 20.0  # seconds between lines where nobody watches a bar
+FIRST_TRAJECTORIES = 20_000  # simulated trajectories that the codec and the card see
 
 
 @click.command(cls=Command)
@@ -40,13 +41,13 @@ TELL = 20.0  # seconds between lines where nobody watches a bar
     "What",
     click.option(
         "--preset",
-        type=click.Choice(["quick", "default", "best"]),
+        type=Choice(["quick", "default", "best"]),
         default="default",
         show_default=True,
         help="Train for two minutes, ten, or half an hour on two cores.",
     ),
     click.option(
-        "--iterations", type=int, help="Number of weight updates [default: the preset's]."
+        "--iterations", type=Whole(1), help="Number of weight updates [default: the preset's]."
     ),
     click.option(
         "--simulate",
@@ -115,8 +116,12 @@ def command(
     surrogate train --simulate esirs --preset quick
     """
     if data is not None and simulated is not None:
-        raise UsageError("give DATA or --simulate, not both")
-    options.check_device(device, threads)
+        raise UsageError(
+            f"DATA {data!r} and --simulate {simulated} exclude each other",
+            value=data,
+            remedy="give one of them",
+        )
+    wanted = _transforms(transforms)
     target, folder = _places(out, resume, force)
     say = console.messages(quiet)
     make = None
@@ -144,7 +149,7 @@ def command(
         make,
         checkpoints,
         device,
-        transforms=_transforms(transforms),
+        transforms=wanted,
         resume=resume,
     )
     codec, trainer = run.model.codec, run.trainer
@@ -165,7 +170,11 @@ def _transforms(given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, equals, kind = text.rpartition("=")
         if not equals or not name.strip() or not kind.strip():
-            raise UsageError(f"--transform is NAME=KIND, as in I=log, not {text!r}")
+            raise UsageError(
+                f"--transform {text!r} is not NAME=KIND",
+                value=text,
+                remedy="write --transform I=log",
+            )
         found[name.strip()] = kind.strip()
     return found
 
@@ -183,19 +192,30 @@ def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
     _check_writable(target)
     if (checkpoints.exists() or checkpoints.is_symlink()) and not checkpoints.is_dir():
         raise UsageError(
-            f"{str(checkpoints)!r} is a file, where a folder is needed: it is left alone"
+            f"{str(checkpoints)!r} is a file, where a folder is needed",
+            value=str(checkpoints),
+            remedy="move it away, or choose another model folder with -o",
         )
     interrupted = (checkpoints / "state.json").exists()
     if resume:
         if not interrupted:
-            raise UsageError(f"there is no interrupted run in {str(checkpoints)!r}")
+            raise UsageError(
+                f"there is no interrupted run in {str(checkpoints)!r}",
+                value=str(checkpoints),
+                remedy="leave out --resume, or name the model's folder with -o",
+            )
         return target, checkpoints
     if target.exists() and any(target.iterdir()) and not force:
-        raise UsageError(f"{out!r} exists; replace it with --force or choose another with -o")
+        raise UsageError(
+            f"{out!r} exists",
+            value=out,
+            remedy="replace it with --force, or choose another with -o",
+        )
     if interrupted and not force:
         raise UsageError(
-            f"{str(checkpoints)!r} holds an interrupted run: go on with it "
-            f"({_started(checkpoints)}), or start anew with --force"
+            f"{str(checkpoints)!r} holds an interrupted run",
+            value=str(checkpoints),
+            remedy=f"go on with it ({_started(checkpoints)}), or start anew with --force",
         )
     return target, checkpoints
 
@@ -203,7 +223,11 @@ def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
 def _check_writable(target: Path) -> None:
     """Now rather than after the work; what a killed run left half replaced is put right."""
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {str(target.parent)!r} to put {target.name!r} in")
+        raise UsageError(
+            f"there is no folder {str(target.parent)!r} to put {target.name!r} in",
+            value=str(target),
+            remedy="make it, or choose another with -o",
+        )
     try:
         Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")).rmdir()
         if target.with_name(f".{target.name}.old").exists():
@@ -212,8 +236,9 @@ def _check_writable(target: Path) -> None:
             store.settle(target)
     except OSError as problem:
         raise UsageError(
-            f"cannot write to the folder {str(target.parent)!r}: {problem.strerror}; choose "
-            "another with -o"
+            f"cannot write to the folder {str(target.parent)!r}: {problem.strerror}",
+            value=str(target),
+            remedy="choose another with -o",
         ) from None
 
 
@@ -260,9 +285,9 @@ def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], x
     network = find(name)
 
     def make(first: int, samples: int) -> xr.Dataset:
-        return simulate(network, samples=samples, seed=seed, first=FIRST + first)
+        return simulate(network, samples=samples, seed=seed, first=FIRST_TRAJECTORIES + first)
 
-    return simulate(network, samples=FIRST, seed=seed), make
+    return simulate(network, samples=FIRST_TRAJECTORIES, seed=seed), make
 
 
 # --- the run --------------------------------------------------------------------------------------
@@ -319,7 +344,7 @@ def _watched(trainer: Trainer, say: Console) -> Iterator[Callable[[Trainer], Non
     def tell(trainer: Trainer) -> None:
         nonlocal told
         now = time.monotonic()
-        if now - told >= TELL:
+        if now - told >= SECONDS_BETWEEN_LINES:
             told = now
             left = (now - begun) / (trainer.step - first) * (total - trainer.step)
             losses = f"  {_losses(trainer)}"

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+from constraints.errors import misspelt
 from surrogate.errors import ModelError
 
 S = TypeVar("S")
@@ -63,16 +64,19 @@ class Option:
         """The option of the command line: --skip-damaged."""
         return self.flag or "--" + self.name.replace("_", "-")
 
-    def check(self, value: Any) -> None:
-        """ModelError for a value out of bounds or not among the choices; None is always fine."""
+    def check(self, value: Any, name: str = "") -> None:
+        """ModelError for a value out of bounds or not among the choices; None is always fine.
+
+        `name`: what the error calls the setting, by default its own name.
+        """
+        name = name or self.name
         if value is None:
             return
         if self.choices and value not in self.choices:
-            raise ModelError(
-                f"unknown {self.name} {value!r}", value=value, allowed=map(str, self.choices)
-            )
+            choices = [*map(str, self.choices)]
+            raise ModelError(misspelt(name, str(value), choices), value=value, allowed=choices)
         if self.kind is bool and not isinstance(value, bool):
-            raise ModelError(f"{self.name} must be True or False, not {value!r}", value=value)
+            raise ModelError(f"{name} must be True or False, not {value!r}", value=value)
         if self.low is None and self.high is None and self.above is None:
             return
         number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
@@ -81,7 +85,7 @@ class Option:
         if number and self._within(float(value)):
             return
         what = "a whole number" if self.kind is int else "a finite number"
-        raise ModelError(f"{self.name} must be {what} {self._bounds}, not {value!r}", value=value)
+        raise ModelError(f"{name} must be {what} {self._bounds}, not {value!r}", value=value)
 
     def _within(self, value: float) -> bool:
         return (

@@ -34,7 +34,7 @@ def shrink(change: Callable[[object, str, object], None], seconds: float = 0.0) 
     change(presets, "PRESETS", {**presets.PRESETS, "default": quick})
     change(fitting, "CHECKPOINT_SECONDS", seconds)
     change(fitting, "judge", _no_card)
-    change(train, "FIRST", 200)
+    change(train, "FIRST_TRAJECTORIES", 200)
     change(sources, "BLOCK_SAMPLES", 256)
     change(sources, "MIN_BLOCK_SAMPLES", 256)
 

@@ -159,7 +159,7 @@ def test_rules_from_a_file(here: Path) -> None:
     (here / "rules.txt").write_text("# nothing\n")
     assert "holds no rules" in refused("t.nc", "--where", "@rules.txt")
     (here / "rules.txt").write_bytes(b"\xff\xfe\x00max")
-    assert "is no text (in UTF-8)" in refused("t.nc", "--where", "@rules.txt")
+    assert "is not text (UTF-8)" in refused("t.nc", "--where", "@rules.txt")
     assert "there is no file 'other.txt' of rules" in refused("t.nc", "--where", "@other.txt")
     assert "cannot read the rules" in refused("t.nc", "--where", "@.")
 
@@ -177,7 +177,9 @@ def test_the_end_of_the_grid(here: Path) -> None:
         done = check("t.nc", "--where", "always[20,40](I <= 40)", "--end", end, "--json")
         share = json.loads(done.stdout)["rows"][0]["satisfied"]
         assert (share == 0) == (end == "strong")
-    assert "'later' is not one of" in refused("t.nc", "--where", "true", "--end", "later")
+    assert "unknown --end 'later' (have: clip, weak, strong)" in refused(
+        "t.nc", "--where", "true", "--end", "later"
+    )
 
 
 def test_zarr(here: Path) -> None:
@@ -238,7 +240,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("t.nc",), "say what to check"),
+        (("t.nc",), "there is nothing to check DATA by; add a rule: --where"),
         (("other.nc", "--where", "true"), "there is no file 'other.nc'"),
         (("other.csv", "--where", "true"), "there is no file 'other.csv'"),
         (("folder.csv", "--where", "true"), "'folder.csv' is a folder, and CSV is a file"),
@@ -254,7 +256,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("wine.csv", "--where", "quallity >= 3"), "did you mean 'quality'"),
         (("wine.csv", "--where", "colour = pink"), "unknown category of colour"),
         (("wine.csv", "--where", "quality(3) = 1"), "one value a sample"),
-        (("wine.csv", "--bridge", "quality3=1"), "--bridge is for trajectories"),
+        (("wine.csv", "--bridge", "quality3=1"), "--bridge states values at steps"),
         (("wine.csv", "--consistency"), "does not describe the network"),
         (("t.nc", "--where", "true", "-o", "l.csv"), "must end in .nc or .zarr"),
         (("wine.csv", "--where", "true", "-o", "l.nc"), "must end in .csv or .tsv or .parquet"),

@@ -100,8 +100,8 @@ def test_what_cannot_be_learned_is_said(here: Path) -> None:
         (("bars.npz", "--model", "esirs"), "cannot guide a model of"),
         (("bars.npz", "--model", "nowhere"), "there is no model folder 'nowhere'"),
         (("bars.npz", "--estimates", "10"), "add --model"),
-        (("bars.npz", "--epochs", "0"), "epochs must be a whole number from 1"),
-        (("bars.npz", "--width", "0"), "features of a network must be a whole number"),
+        (("bars.npz", "--epochs", "0"), "--epochs must be a whole number >= 1, not 0"),
+        (("bars.npz", "--width", "0"), "--width must be a whole number >= 1, not 0"),
         (("bars.npz", "-o", "no/guide"), "there is no folder 'no'"),
     ):
         said = run("classifier", *words, code=2).stderr

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import COMMANDS, main
-from cli.sections import SECTIONS, Command, section
+from cli.sections import HELP_SECTIONS, Command, section
 
 
 def shown(*words: str) -> str:
@@ -34,8 +34,9 @@ def test_each_command_lists_its_options_in_sections(name: str) -> None:
     text = shown(name, "-h")
     headings = [line[:-1] for line in text.splitlines() if line.endswith(":") and line[0] != " "]
     assert "Options" not in headings
-    assert {heading.split()[0] for heading in headings} <= set(SECTIONS)
-    ranks = [SECTIONS.index(heading.split()[0]) for heading in headings]
+    sections = [heading.partition(":")[0] for heading in headings]
+    assert {*sections} <= set(HELP_SECTIONS)
+    ranks = [HELP_SECTIONS.index(section) for section in sections]
     assert ranks == sorted(ranks)
     for option in options(name):
         if not option.hidden:
@@ -105,7 +106,7 @@ def test_the_number_of_grid_points_was_named_steps_and_still_may_be() -> None:
     for option in ("--points", "--steps"):
         done = CliRunner().invoke(main, ["simulate", "esirs", "-n", "5", option, "0"])
         assert done.exit_code == 2
-        assert "points must be a whole number from 1" in done.output
+        assert "--points must be a whole number from 2" in done.output
 
 
 def test_help_loads_no_heavy_library() -> None:

@@ -106,7 +106,7 @@ def test_sample_refuses_other_formats(small: Path, model: Path) -> None:
     said = run("sample", str(model), "-o", "rows.csv", code=2).stderr
     assert "must end in .npz or .png or / or .nc" in said
     said = run("sample", str(model), "--bridge", "S0=1", code=2).stderr
-    assert "--bridge is for trajectories" in said
+    assert "--bridge states values at steps" in said
     Path("mine").mkdir()
     Path("mine/thesis.txt").write_text("years of work")
     assert "left alone" in run("sample", str(model), "-o", "mine/", "--force", code=2).stderr

@@ -62,7 +62,11 @@ def test_simulated_where_steps_hang_together() -> None:
     [
         (["esirs"], "state a scenario", 2),
         (["essirs", "--where", "S(0) = 3"], "did you mean 'esirs'", 2),
-        (["esirs", "--where", "S(0) = 3", "-n", "0"], "must be >= 1", 2),
+        (
+            ["esirs", "--where", "S(0) = 3", "-n", "0"],
+            "--samples must be a whole number >= 1, not 0",
+            2,
+        ),
         (["esirs", "--where", "X(0) = 3"], "unknown signal or function 'X'", 2),
         (["esirs", "--where", "S(0) >= 60 and S(0) <= 50"], "S(0)", 3),
         (["esirs", "--initial", "S=95,I=5", "--bridge", "S0=30"], "probability 0", 3),

@@ -213,7 +213,7 @@ def test_plot_draws_tables(name: str) -> None:
         assert says in done.stderr
     done = CliRunner().invoke(main, ["plot", "samples.nc", "--against", "rows.csv"])
     assert done.exit_code == 2
-    assert "two of a kind" in done.stderr
+    assert "give --against trajectories" in done.stderr
 
 
 def test_plot_draws_observations_over_a_fan_chart() -> None:

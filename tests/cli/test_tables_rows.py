@@ -121,7 +121,7 @@ def test_some_columns_and_missing_values(wine: Path) -> None:
         (("--columns", "alcohol,qualty"), "did you mean 'quality'?"),
         (("--columns", "alcohol,alcohol"), "columns must be different names"),
         (("--transform", "alcohol=log"), "no transform of 'alcohol'"),
-        (("--missing", "keep"), "'keep' is not one of"),
+        (("--missing", "keep"), "unknown --missing 'keep' (have: refuse, drop, model)"),
     ],
 )
 def test_wrong_words(wine: Path, words: tuple[str, ...], says: str) -> None:
@@ -132,7 +132,7 @@ def test_wrong_words(wine: Path, words: tuple[str, ...], says: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--bridge", "alcohol3=2"), "of rows: --where '\"fixed acidity\" = 11'"),
+        (("--bridge", "alcohol3=2"), "use --where '\"fixed acidity\" = 11'"),
         (("-o", "rows.txt"), "must end in .csv or .tsv or .parquet or .nc"),
         (("-o", "nowhere/rows.csv"), "there is no folder"),
         (("--where", "alcohl >= 3"), "did you mean 'alcohol'"),

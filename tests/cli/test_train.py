@@ -265,7 +265,7 @@ def test_an_empty_folder_is_filled_and_a_link_is_followed(small: Path) -> None:
 
 
 def test_progress(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "TELL", 0.0)
+    monkeypatch.setattr(train, "SECONDS_BETWEEN_LINES", 0.0)
     said = run("train", *SHORT).stderr.splitlines()
     assert said[1].startswith("step 1 of 12")
     assert said[1].endswith("s left")
@@ -331,13 +331,16 @@ def test_models_that_cannot_be_sampled(small: Path) -> None:
         (("train", "nothing.nc"), "there is no file"),
         (("train", "x" * 300 + ".nc"), "File name too long"),
         (("train", ""), "neither a Zarr folder"),
-        (("train", "trajectories.nc", "--simulate", "esirs"), "not both"),
+        (
+            ("train", "trajectories.nc", "--simulate", "esirs"),
+            "exclude each other; give one of them",
+        ),
         (("train", "--simulate", "essirs"), "did you mean 'esirs'"),
         (("train", "--window", "5"), "is for tables"),
         (("train", "--device", "toaster"), "toaster"),
         (("train", "--threads", "0"), "--threads"),
-        (("train", "--iterations", "0"), "iterations must be a whole number from 1"),
-        (("train", "--seed", "-1"), "seed must be a whole number from 0"),
+        (("train", "--iterations", "0"), "--iterations must be a whole number >= 1, not 0"),
+        (("train", "--seed", "-1"), "--seed must be a whole number >= 0, not -1"),
         (("train", "--seed", str(2**70)), "seed must be a whole number from 0"),
         (("sample", "nowhere"), "surrogate train"),
         (("sample", "-o", "x.txt"), ".nc"),

@@ -60,7 +60,7 @@ def test_a_new_method_appears_in_the_help_of_sample(toy: Toy) -> None:
     shown = " ".join(CliRunner().invoke(main, ["sample", "--help"]).output.split())
     assert "universal|toy]" in shown
     assert "--draws INTEGER Plain draws to choose from. [default: 200]" in shown
-    assert toy.summary in shown
+    assert f"Method: toy: {toy.summary.capitalize()}." in shown
 
 
 def test_a_new_method_can_be_used_by_its_name(toy: Toy) -> None:
@@ -75,7 +75,7 @@ def test_a_new_method_can_be_used_by_its_name(toy: Toy) -> None:
 def test_an_option_of_another_method_is_refused_on_the_command_line(toy: Toy) -> None:
     done = CliRunner().invoke(main, ["sample", "--bridge", "S25=30", "--draws", "3"])
     assert done.exit_code == 2
-    assert "--draws belongs to --method toy, not to --method auto" in done.output
+    assert "--draws is no setting of --method auto; choose --method toy" in done.output
 
 
 def test_a_name_is_registered_once(toy: Toy) -> None:
