@@ -75,9 +75,12 @@ def command(
     options.check_syntax(where, bridge)
     files.check_exists(data)
     say = console.messages(quiet)
+    pictures.check_scenery(named)
     opened = reading.opened(data, image, say.print)
     source = opened.kind.for_formulas(opened.data)
     target = _target(out, force, opened.kind, source)
+    if target is not None:
+        files.check_writable(target)
 
     from surrogate.kinds import labels, signals
 

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from cli import complete, console, options
+from cli import complete, console, files, options
 from cli.console import SECONDS_BETWEEN_LINES
 from cli.errors import UsageError
 from cli.sections import Command, section
@@ -93,6 +93,7 @@ def command(
     if estimates is not None and model is None:
         raise UsageError("--estimates are those of a model", remedy="add --model")
     say = console.messages(quiet)
+    files.check_exists(data)
     target = _target(out, force)
 
     from cli.sample import chosen
@@ -130,22 +131,24 @@ def command(
 
 def _target(out: str, force: bool) -> Path:
     """The folder to write, if nothing is lost by it."""
-    from surrogate.kinds.images.classifier import check_place
-
     target = Path(out)
-    check_place(target)
     if not target.parent.is_dir():
         raise UsageError(
             f"there is no folder {str(target.parent)!r} to put {target.name!r} in",
             value=out,
             remedy="make it, or choose another with -o",
         )
-    if target.exists() and any(target.iterdir()) and not force:
+    files.check_writable(target)
+    if target.is_dir() and any(target.iterdir()) and not force:
         raise UsageError(
             f"{out!r} exists",
             value=out,
             remedy="replace it with --force, or choose another with -o",
         )
+
+    from surrogate.kinds.images.classifier import check_place
+
+    check_place(target)
     return target
 
 

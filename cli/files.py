@@ -1,9 +1,10 @@
-"""Files on the command line: what was run goes into their history; files of rules."""
+"""Files on the command line: checks before the work, the history of outputs, files of rules."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -23,6 +24,18 @@ def check_exists(path: str) -> None:
     from surrogate.io.paths import located
 
     located(path)
+
+
+def check_writable(target: Path) -> None:
+    """Refuse a folder that cannot be written to, before the work rather than after it."""
+    try:
+        Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")).rmdir()
+    except OSError as problem:
+        raise UsageError(
+            f"cannot write to the folder {str(target.parent)!r}: {problem.strerror}",
+            value=str(target),
+            remedy="choose another with -o",
+        ) from None
 
 
 def write_data(data: Data, *targets: str | Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli import reading
+from cli import files, reading
 from cli.errors import UsageError
 from surrogate.io.reading import ImageOptions, SceneryOptions
 
@@ -27,6 +28,22 @@ def refuse(image: Mapping[str, Any], why: str) -> None:
             value=used,
             remedy=f"leave out {', '.join(used)}",
         )
+
+
+def check_scenery(named: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse files that are missing, without loading torch."""
+    for text in named.get("pictures", ()):
+        _, equals, path = text.partition("=")
+        if equals:
+            files.check_exists(path.strip())
+    for text in named.get("regions", ()):
+        _, equals, value = (part.strip() for part in text.partition("="))
+        if equals and ":" not in value and not Path(value).is_file():
+            raise UsageError(
+                f"--region {text!r}: {value!r} is neither ROWS,COLUMNS nor a picture",
+                value=value,
+                remedy="write --region eyes=8:14,4:28 or --region eyes=mask.png",
+            )
 
 
 def read_scenery(named: Mapping[str, tuple[str, ...]], layout: Layout) -> Scenery | None:

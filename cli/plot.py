@@ -89,6 +89,7 @@ def command(
     if species is not None and kind.names_option is None:
         raise UsageError(f"--species is not for {kind.name}", value=species, remedy="leave it out")
     target = check_target(_named(data) if out is None else out, force, kind.figure_suffixes)
+    files.check_writable(target)
 
     from surrogate.data import check_options
 

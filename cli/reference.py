@@ -91,6 +91,7 @@ def command(
     from simulators.storage import SUFFIXES, check_target
 
     target = check_target(out, force, SUFFIXES)
+    files.check_writable(target)
     given: dict[str, Any] = {
         "initial": start_of(initial),
         "parameters": parameters_of(network, params, population),

@@ -76,6 +76,7 @@ def command(
     check_tables(table, data, against or data)
     source = opened(data, table, image, say.print)
     page_ = check_target(out or _named(data), force, PAGE_SUFFIXES)
+    files.check_writable(page_)
     other, learned = (
         None if path is None else opened(path, table, image, say.print) for path in (against, train)
     )

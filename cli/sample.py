@@ -117,7 +117,9 @@ def command(
     from surrogate.kinds import kind_named
 
     kind = kind_named(config.get("kind"))
-    kind.targets(out, force, [])
+    for target in kind.targets(out, force, []):
+        files.check_writable(target)
+    pictures.check_scenery(named)
     if where or bridge:
         _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)

@@ -8,7 +8,7 @@ import shlex
 import click
 from rich.markup import escape
 
-from cli import console, networks, options
+from cli import console, files, networks, options
 from cli.networks import find, grid, parameters_of, start_of
 from cli.sections import Command, section
 from cli.values import Choice, Whole
@@ -75,7 +75,7 @@ def command(
     from simulators.ensemble import make_engine
     from simulators.storage import check_target, write
 
-    check_target(out, force)
+    files.check_writable(check_target(out, force))
     engine = make_engine(network, samples, times, seed, start, parameters, method, max_events)
     with say.status("preparing the kernel (compiled on the first run)"):
         engine.prepare()

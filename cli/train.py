@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -221,25 +220,18 @@ def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
 
 
 def _check_writable(target: Path) -> None:
-    """Now rather than after the work; what a killed run left half replaced is put right."""
+    """Check now rather than after the work; restore what a killed run left half replaced."""
     if not target.parent.is_dir():
         raise UsageError(
             f"there is no folder {str(target.parent)!r} to put {target.name!r} in",
             value=str(target),
             remedy="make it, or choose another with -o",
         )
-    try:
-        Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")).rmdir()
-        if target.with_name(f".{target.name}.old").exists():
-            from surrogate.io import model_folder as store
+    files.check_writable(target)
+    if target.with_name(f".{target.name}.old").exists():
+        from surrogate.io import model_folder as store
 
-            store.settle(target)
-    except OSError as problem:
-        raise UsageError(
-            f"cannot write to the folder {str(target.parent)!r}: {problem.strerror}",
-            value=str(target),
-            remedy="choose another with -o",
-        ) from None
+        store.settle(target)
 
 
 def _started(checkpoints: Path) -> str:

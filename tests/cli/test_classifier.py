@@ -91,7 +91,7 @@ def test_what_cannot_be_learned_is_said(here: Path) -> None:
     np.savez("few.npz", images=images[:20], labels=labels[:20])
     np.save("short.npy", labels[:100])
     for words, reason in (
-        (("none.npz",), "there is no file or folder 'none.npz'"),
+        (("none.npz",), "there is no file 'none.npz'"),
         (("bare.npz",), "the images have no labels"),
         (("one.npz",), "all images have the label '0'"),
         (("few.npz",), "20 images are too few"),
