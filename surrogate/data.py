@@ -1,4 +1,4 @@
-"""Data of any kind: compare, plot and report them. What depends on the kind is asked of it."""
+"""Comparing, plotting and reporting data of any kind: dispatch to the kind."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def check_options(kind: Kind, given: Iterable[str], known: Iterable[str], facet:
             )
         near = nearest(name, names)
         raise ModelError(
-            f"unknown option {name!r}" + (f" (did you mean {near!r}?)" if near else ""),
+            f"unknown option {name!r}",
             value=name,
             allowed=names,
+            remedy=f"did you mean {near!r}?" if near else (),
         )

@@ -1,4 +1,4 @@
-"""What can go wrong with a model: what a person asked of it, and what a run met."""
+"""Errors of models, runs and files, and the checks of arguments that raise them."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class TrainingError(SurrogateError, RuntimeError):
 
 
 def whole_number(value: Any, what: str, least: int = 0, most: int = 2**63 - 1) -> int:
-    """A number that was asked for, if it is a whole one within bounds."""
+    """The value as an int; ModelError unless it is a whole number within bounds."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
     if isinstance(value, bool) or not least <= number <= most:
         ends = f"{least} to 2^63 - 1" if most == 2**63 - 1 else f"{least} to {most:,}"
-        raise ModelError(f"{what} must be a whole number from {ends}, not {value!r}")
+        raise ModelError(f"{what} must be a whole number from {ends}, not {value!r}", value=value)
     return number
 
 
 def unknown_keyword(name: str, known: Iterable[str], of: str) -> ModelError:
-    """The refusal of a keyword that does not exist, with the nearest one that does."""
+    """The error for a keyword that does not exist, with the nearest one that does."""
     legal = list(known)
     near = nearest(name, legal)
     remedy = f"did you mean {near!r}?" if near else ""

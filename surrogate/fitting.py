@@ -24,15 +24,15 @@ from surrogate.diffusion.presets import PRESETS, Preset, preset_named
 from surrogate.diffusion.split import split
 from surrogate.diffusion.training import State, Trainer
 from surrogate.errors import ModelError, TrainingError, suggesting, whole_number
-from surrogate.judgement import judge
 from surrogate.kinds import kind_of
 from surrogate.kinds.codec import NONE
 from surrogate.model import Surrogate
 from surrogate.random import Training, stream
+from surrogate.validation import validate
 
-MIN_SAMPLES = 50
+MIN_SAMPLES = 50  # to learn from
 CHECKPOINT_SECONDS = 30.0  # between checkpoints, beside those at every validation
-COVARIANCE_SAMPLES = 20_000
+COVARIANCE_SAMPLES = 20_000  # that the covariance of the data is estimated from
 
 
 class Run:
@@ -138,7 +138,12 @@ class Run:
         except TrainingError as problem:
             if self.checkpoints is None:
                 raise
-            raise TrainingError(f"{problem} ({self.checkpoints.kept()})") from None
+            raise TrainingError(
+                f"{problem.problem} ({self.checkpoints.kept()})",
+                value=problem.value,
+                allowed=problem.allowed,
+                remedy=problem.remedy,
+            ) from None
 
     def finish(self) -> Surrogate:
         """The model of the best weights (of fresh data: the last), with its card."""
@@ -160,13 +165,13 @@ class Run:
             "looks": [asdict(look) for look in self.trainer.looks],
         }
         try:
-            self.model.about["card"] = judge(self.model, self.data, self.split, self.seed)
-        except ModelError as problem:  # samples that cannot be judged are no reason to lose a run
+            self.model.about["card"] = validate(self.model, self.data, self.split, self.seed)
+        except ModelError as problem:  # samples that cannot be compared are no reason to lose a run
             self.model.about |= {"card": None, "problem": str(problem)}
         return self.model
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a run to go on."""
+        """The settings that must be equal for a run to be resumed."""
         return {
             "seed": self.seed,
             "source": "simulator" if self.fresh else "data",

@@ -1,4 +1,4 @@
-"""A surrogate: a codec, a denoiser and what was learned beside them. Sample it, save it, load it.
+"""A surrogate: a codec, a denoiser and the covariance of the data. Sample it, save it, load it.
 
 model = sg.load("model")
 draws = model.sample(5_000, seed=1)     # a dataset like the training data
@@ -43,25 +43,25 @@ SOLVERS = {
     "sde": "the reverse SDE, with the data's covariance",
     "predictor-corrector": "Euler-Maruyama and Langevin, many steps",
 }
-MAX_STEPS = 100_000
+MAX_STEPS = 100_000  # of a solver
 DEFAULT_STEPS = 40
 LISTED_CHARACTERS = 60  # of the names of variables, in a short description
 SOLVER_STEPS = {"predictor-corrector": 1000}  # where it is not DEFAULT_STEPS
 MAX_NUMBERS = 10**9  # numbers in all samples of a draw
 BATCH_SAMPLES = 5_000  # samples drawn at a time, or fewer if they are long
-BATCH_NUMBERS = 2_000_000  # in them
+BATCH_NUMBERS = 2_000_000  # numbers drawn at a time, if samples are long
 
 
 @dataclass(eq=False, repr=False)
 class Surrogate:
-    """What a training run leaves: `about` holds its settings, losses and card."""
+    """The result of a training run: `about` holds its settings, losses and card."""
 
     codec: Codec
     denoiser: Preconditioned
     covariance: Covariance  # of the normalised data, flattened
     network: Mapping[str, Any]  # settings of the network
     about: dict[str, Any] = field(default_factory=dict)
-    digest: str = ""  # of its weights, where it was saved or loaded
+    digest: str = ""  # of its weights, once it is saved or loaded
 
     @classmethod
     def untrained(
@@ -111,7 +111,7 @@ class Surrogate:
         return f"<table><caption>Surrogate</caption>{rows}</table>"
 
     def _facts(self) -> dict[str, str]:
-        """What there is to say of the model, in short."""
+        """A short description of the model, by name."""
         variables = self.codec.learned
         short = variables if len(variables) <= LISTED_CHARACTERS else variables[:57] + "..."
         weights = sum(weight.numel() for weight in self.denoiser.parameters())
@@ -140,8 +140,7 @@ class Surrogate:
     ) -> Tensor:
         """Normalised samples (samples, *shape).
 
-        `bounded`: estimates are kept within the ranges of the variables. Without it they are what
-        the network says.
+        `bounded`: denoised estimates are kept within the ranges of the variables.
         """
         samples = whole_number(samples, "samples", least=1)
         seed = whole_number(seed, "seed")
@@ -158,13 +157,13 @@ class Surrogate:
         steps = whole_number(steps, "steps", least=2, most=MAX_STEPS)
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
-        together = max(1, min(BATCH_SAMPLES, BATCH_NUMBERS // math.prod(self.shape)))
-        for j, start in enumerate(range(0, samples, together)):
-            count = min(together, samples - start)
+        batch = max(1, min(BATCH_SAMPLES, BATCH_NUMBERS // math.prod(self.shape)))
+        for j, start in enumerate(range(0, samples, batch)):
+            count = min(batch, samples - start)
             generator = stream(seed, Sampling.PLAIN, j)
-            # a full part's noise is drawn even where fewer are kept: with the ODE's solvers a
-            # sample does not change with the number asked for
-            noise = torch.randn((together, *self.shape), generator=generator)[:count]
+            # the noise of a whole batch is drawn even if fewer are kept: with the ODE solvers a
+            # sample does not depend on the number requested
+            noise = torch.randn((batch, *self.shape), generator=generator)[:count]
             x = SIGMA_MAX * noise.to(self.device)
             with torch.no_grad():
                 made = self._solve(denoiser, x, solver, steps, generator).cpu()
@@ -228,48 +227,62 @@ class Surrogate:
         return self.kind.to_python(made)
 
     def dataset(
+        self, samples: int, *, where: sampler.Where | None = None, **arguments: Any
+    ) -> xr.Dataset:
+        """An xarray.Dataset, whatever the kind, of the samples of `sample` with these arguments."""
+        names = self.kind.formula_names
+        if more := {name: arguments.pop(name) for name in names if name in arguments}:
+            return self.knowing(**more).dataset(samples, where=where, **arguments)
+        if where is not None:
+            return self._guided(samples, where, **arguments)
+        return self._plain(samples, **arguments)
+
+    def _guided(
+        self,
+        samples: int,
+        where: sampler.Where,
+        *,
+        solver: str = "ode",
+        bounded: bool = True,
+        progress: object = None,  # counts plain samples
+        **settings: Any,
+    ) -> xr.Dataset:
+        """Samples given a scenario; `settings` of the method that are None are its defaults."""
+        if solver != "ode" or not bounded:
+            name = "solver" if solver != "ode" else "bounded"
+            raise ModelError(
+                f"{name} applies to plain samples",
+                value=solver if name == "solver" else bounded,
+                remedy=("leave out ", Setting(name), " or ", Setting("where")),
+            )
+        for name in ("steps", "particles"):
+            if settings.get(name) is None:
+                settings.pop(name, None)
+        return sampler.sample(self, samples, where, **settings).dataset
+
+    def _plain(
         self,
         samples: int,
         *,
-        where: sampler.Where | None = None,
-        method: str = "auto",
         seed: int = 0,
-        steps: int | None = None,
-        particles: int | None = None,
         solver: str = "ode",
-        bounded: bool = True,
-        progress: Callable[[int], None] = lambda count: None,
+        method: str = "auto",
+        particles: int | None = None,
         **settings: Any,
     ) -> xr.Dataset:
-        """The same as an xarray.Dataset, whatever the kind."""
-        names = self.kind.formula_names
-        if more := {name: settings.pop(name) for name in names if name in settings}:
-            return self.knowing(**more).dataset(
-                samples,
-                where=where,
-                method=method,
-                seed=seed,
-                steps=steps,
-                particles=particles,
-                solver=solver,
-                bounded=bounded,
-                progress=progress,
-                **settings,
-            )
-        if where is not None:
-            if solver != "ode" or not bounded:
-                name = "solver" if solver != "ode" else "bounded"
-                raise ModelError(f"{name} applies to plain samples", remedy="leave out `where`")
-            given = {"steps": steps, "particles": particles}
-            settings |= {name: value for name, value in given.items() if value is not None}
-            made = sampler.sample(self, samples, where, seed=seed, method=method, **settings)
-            return made.dataset
+        """Unconditional samples; `settings` are those of `draw`."""
         if particles is not None or method != "auto":
             name = "method" if particles is None else "particles"
-            raise ModelError(f"{name} applies to a scenario", remedy=Setting("where"))
+            raise ModelError(
+                f"{name} applies to a scenario",
+                value=method if particles is None else particles,
+                remedy=("state one with ", Setting("where")),
+            )
+        known = ("where", "solver", "steps", "bounded", *self.kind.formula_names)
         for name in settings:
-            raise unknown_keyword(name, ("where", "solver", "steps", "bounded", *names), "sample")
-        x = self.draw(samples, seed, solver=solver, steps=steps, bounded=bounded, progress=progress)
+            if name not in (*known, "progress"):
+                raise unknown_keyword(name, known, "sample")
+        x = self.draw(samples, seed, solver=solver, **settings)
         return self.codec.to_dataset(x).assign_attrs(
             surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest
         )
@@ -326,7 +339,7 @@ class Surrogate:
         try:
             kind = kind_named(config.get("kind"))
         except ModelError as problem:
-            raise ModelError(f"{place} cannot be used: {problem}") from None
+            raise problem.at(f"{place} cannot be used") from None
         digest = str(config.get("weights"))
         tensors = tensor_files.read_tensors(place / WEIGHTS, digest)
         try:
@@ -338,9 +351,10 @@ class Surrogate:
             network = dict(config["network"])
             denoiser = _denoiser(kind, codec, network, weights)
             made = cls(codec, denoiser, spread, network, dict(config["about"]), digest)
+        except ModelError as problem:
+            raise problem.at(f"{place} cannot be used") from None
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
-            what = "cannot be used" if isinstance(problem, ModelError) else "is damaged"
-            raise ModelError(f"{place} {what}: {problem}") from None
+            raise ModelError(f"{place} is damaged: {problem}", value=place) from None
         return kind.loaded(made, place).to(device)
 
 

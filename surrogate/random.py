@@ -31,7 +31,7 @@ class Training(IntEnum):
 
 
 class Evaluation(IntEnum):
-    """Streams of the judgement of a model."""
+    """Streams of the evaluation of a model."""
 
     LIKELIHOOD_DEQUANTISATION = 9
     LEARNED_CHOICE = 12

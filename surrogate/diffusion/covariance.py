@@ -13,8 +13,8 @@ from torch import Tensor
 
 from surrogate.errors import ModelError
 
-RANK = 512  # directions with eigenvalues of their own
-WHOLE = 1024  # coordinates up to which all directions have one
+RANK = 512  # eigenvectors of a covariance of low rank
+MAX_FULL_RANK_SIZE = 1024  # coordinates up to which the covariance has full rank
 
 
 class Covariance:
@@ -22,21 +22,27 @@ class Covariance:
 
     def __init__(self, matrix: Tensor) -> None:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-            raise ModelError(f"a covariance has shape (D, D), not {tuple(matrix.shape)}")
+            raise ModelError(
+                f"a covariance has shape (D, D), not {tuple(matrix.shape)}",
+                value=tuple(matrix.shape),
+            )
         exact = matrix.detach().double()
         scale = float(exact.diagonal().abs().max())
-        slack = 1e-5 * scale  # what single precision may leave of symmetry and sign
+        slack = 1e-5 * scale  # asymmetry and negative eigenvalues from single precision
         if not bool(torch.isfinite(exact).all()) or float((exact - exact.mT).abs().max()) > slack:
             raise ModelError("a covariance must be finite and symmetric")
         values: Tensor
         vectors: Tensor
         values, vectors = torch.linalg.eigh((exact + exact.mT) / 2)
         if float(values[0]) < -slack * len(values):
-            raise ModelError(f"a covariance has no negative eigenvalues; got {float(values[0]):g}")
+            raise ModelError(
+                f"a covariance has no negative eigenvalues, such as {float(values[0]):g}",
+                value=float(values[0]),
+            )
         self.values, self.vectors = values.clamp_min(0), vectors
 
     @classmethod
-    def of(cls, samples: Tensor, rank: int = RANK, whole: int = WHOLE) -> Covariance:
+    def of(cls, samples: Tensor, rank: int = RANK, whole: int = MAX_FULL_RANK_SIZE) -> Covariance:
         """That of samples (n, *shape); of low rank where they have more than `whole` numbers."""
         flat = samples.flatten(1)
         count, size = flat.shape
@@ -55,12 +61,13 @@ class Covariance:
 
     @classmethod
     def restore(cls, values: Tensor, vectors: Tensor) -> Covariance:
-        """The covariance of kept `values` and `vectors`."""
+        """The covariance with these eigenvalues and eigenvectors."""
         size, rank = vectors.shape if vectors.ndim == 2 else (0, 0)
         if not 0 < rank <= size or values.shape != (rank + (rank < size),):
             raise ModelError(
                 f"a covariance has no values {tuple(values.shape)} with vectors "
-                f"{tuple(vectors.shape)}"
+                f"{tuple(vectors.shape)}",
+                value=tuple(values.shape),
             )
         values, vectors = values.detach().double(), vectors.detach().double()
         if not bool((values >= 0).all() & values.isfinite().all() & vectors.isfinite().all()):

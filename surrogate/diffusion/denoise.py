@@ -52,7 +52,7 @@ def expand(sigma: Tensor, x: Tensor) -> Tensor:
 class Bounded(Denoiser):
     """A denoiser with estimates kept in a convex set that holds the data, as E[x_0 | x] is.
 
-    `within` maps a batch into the set, and leaves alone what is in it.
+    `within` maps a batch into the set; points of the set stay as they are.
     """
 
     def __init__(self, denoiser: Denoiser, within: Callable[[Tensor], Tensor]) -> None:
@@ -71,14 +71,14 @@ class Preconditioned(nn.Module, Denoiser):
     def __init__(self, network: nn.Module, sigma_data: float = 1.0) -> None:
         super().__init__()
         if not 0 < sigma_data < math.inf:
-            raise ModelError(f"sigma_data must be a number > 0, not {sigma_data}")
+            raise ModelError(f"sigma_data must be a number > 0, not {sigma_data}", value=sigma_data)
         self.network = network
         self.sigma_data = sigma_data
 
     def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
         level = expand(sigma, x)
         total = level**2 + self.sigma_data**2
-        # at σ = 0 the network has no say, and must not be asked about -∞; one level for all is
+        # at σ = 0 the network has no weight, and log σ must stay finite; one level for all is
         # embedded once
         known = sigma.to(x).reshape(-1).clamp_min(torch.finfo(x.dtype).tiny)
         c_noise = torch.log(known) / 4
@@ -100,7 +100,7 @@ class ScoreDenoiser(nn.Module, Denoiser):
     ) -> None:
         super().__init__()
         if not cap > 0:
-            raise ModelError(f"cap must be a number > 0 (inf for none), not {cap}")
+            raise ModelError(f"cap must be a number > 0 (inf for none), not {cap}", value=cap)
         self.network = network
         self.schedule = schedule
         self.cap = cap

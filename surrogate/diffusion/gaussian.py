@@ -29,7 +29,8 @@ class GaussianDenoiser(Denoiser):
         if mean.shape != self.covariance.values.shape:
             raise ModelError(
                 f"a mean of shape {tuple(mean.shape)} does not fit a covariance of shape "
-                f"{tuple(covariance.shape)}"
+                f"{tuple(covariance.shape)}",
+                value=tuple(mean.shape),
             )
 
     def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
@@ -69,10 +70,14 @@ class MixtureDenoiser(Denoiser):
         if not len(weights) == len(means) == len(covariances):
             raise ModelError(
                 f"a mixture needs as many weights, means and covariances, not {len(weights)}, "
-                f"{len(means)} and {len(covariances)}"
+                f"{len(means)} and {len(covariances)}",
+                value=(len(weights), len(means), len(covariances)),
             )
         if not (bool((weights > 0).all()) and 0 < float(weights.sum()) < math.inf):
-            raise ModelError(f"the weights of a mixture must be positive, not {weights.tolist()}")
+            raise ModelError(
+                f"the weights of a mixture must be positive, not {weights.tolist()}",
+                value=weights.tolist(),
+            )
         self.weights = weights / weights.sum()
         self.components = [
             GaussianDenoiser(mean, covariance)

@@ -30,11 +30,6 @@ EMPHASIS = 8.0
 Levels = Callable[[int, torch.Generator, Tensor], Tensor]
 
 
-def _ordered(low: float, high: float) -> None:
-    if not 0 < low < high < math.inf:
-        raise ModelError(f"noise levels must satisfy 0 < low < high, not {low} and {high}")
-
-
 @dataclass(frozen=True)
 class LogNormal:
     """log σ ~ N(mean, spread²), kept within what a sampler visits."""
@@ -45,32 +40,21 @@ class LogNormal:
     high: float = 80.0
 
     def __post_init__(self) -> None:
-        _ordered(self.low, self.high)
+        if not 0 < self.low < self.high < math.inf:
+            raise ModelError(
+                f"noise levels must satisfy 0 < low < high, not {self.low} and {self.high}",
+                value=(self.low, self.high),
+            )
         if not (math.isfinite(self.mean) and 0 <= self.spread < math.inf):
             raise ModelError(
-                f"noise levels need a mean and a spread >= 0, not {self.mean} and {self.spread}"
+                f"noise levels need a mean and a spread >= 0, not {self.mean} and {self.spread}",
+                value=(self.mean, self.spread),
             )
 
     def __call__(self, count: int, generator: torch.Generator, like: Tensor) -> Tensor:
         """`count` noise levels: (count,)."""
         z = torch.randn(count, generator=generator, device=generator.device).to(like)
         return (self.mean + self.spread * z).exp().clamp(self.low, self.high)
-
-
-@dataclass(frozen=True)
-class LogUniform:
-    """log σ uniform between two levels."""
-
-    low: float = 0.01
-    high: float = 50.0
-
-    def __post_init__(self) -> None:
-        _ordered(self.low, self.high)
-
-    def __call__(self, count: int, generator: torch.Generator, like: Tensor) -> Tensor:
-        """`count` noise levels: (count,)."""
-        u = torch.rand(count, generator=generator, device=generator.device).to(like)
-        return (math.log(self.low) + u * math.log(self.high / self.low)).exp()
 
 
 @dataclass(frozen=True)
@@ -86,11 +70,13 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.draws < 1:
-            raise ModelError(f"draws must be >= 1, not {self.draws}")
+            raise ModelError(f"draws must be >= 1, not {self.draws}", value=self.draws)
         if not 0 <= self.sliced <= 1:
-            raise ModelError(f"sliced is a share between 0 and 1, not {self.sliced}")
+            raise ModelError(
+                f"sliced is a share between 0 and 1, not {self.sliced}", value=self.sliced
+            )
         if not 0 < self.scale < math.inf:
-            raise ModelError(f"scale must be a number > 0, not {self.scale}")
+            raise ModelError(f"scale must be a number > 0, not {self.scale}", value=self.scale)
 
     def __call__(self, denoiser: Denoiser, clean: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of each draw: clean (B, *shape) to (draws * B,)."""

@@ -186,7 +186,7 @@ def schedule(name: str, **settings: Any) -> Schedule:
     known = [field.name for field in fields(kind)]
     odd = [setting for setting in settings if setting not in known]
     if odd:
-        raise ModelError(f"schedule {name} has no setting {odd[0]!r}; it has {', '.join(known)}")
+        raise ModelError(f"schedule {name} has no setting {odd[0]!r}", value=odd[0], allowed=known)
     made: Schedule = kind(**settings)
     return made
 
@@ -194,14 +194,14 @@ def schedule(name: str, **settings: Any) -> Schedule:
 def from_config(config: Mapping[str, Any]) -> Schedule:
     """The schedule that `to_config` described."""
     if "name" not in config:
-        raise ModelError(f"a noise schedule needs a name: one of {', '.join(SCHEDULES)}")
+        raise ModelError("a noise schedule needs a name", value=config, allowed=SCHEDULES)
     return schedule(**config)
 
 
 def karras(n: int, sigma_min: float, sigma_max: float, rho: float = 7.0) -> Tensor:
     """Noise levels of n steps, (n + 1,), float64: from σ_max down to σ_min, then 0."""
     if n < 1:
-        raise ModelError(f"sampling takes at least 1 step, not {n}")
+        raise ModelError(f"sampling takes at least 1 step, not {n}", value=n)
     _, sigmas = EDM(sigma_min, sigma_max, rho)(torch.linspace(1, 0, n, dtype=torch.float64))
     return torch.cat([sigmas, sigmas.new_zeros(1)])
 
@@ -211,7 +211,9 @@ def _positive(of: Schedule, *names: str) -> None:
         value = getattr(of, name)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not 0 < value < math.inf:
-            raise ModelError(f"{name} of schedule {of.name} must be a number > 0, not {value!r}")
+            raise ModelError(
+                f"{name} of schedule {of.name} must be a number > 0, not {value!r}", value=value
+            )
 
 
 def _ordered(of: Schedule, low: str, high: str) -> None:
@@ -219,5 +221,6 @@ def _ordered(of: Schedule, low: str, high: str) -> None:
     if not getattr(of, low) < getattr(of, high):
         raise ModelError(
             f"{low} of schedule {of.name} must be less than {high}, "
-            f"not {getattr(of, low)} and {getattr(of, high)}"
+            f"not {getattr(of, low)} and {getattr(of, high)}",
+            value=(getattr(of, low), getattr(of, high)),
         )

@@ -51,15 +51,15 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "check_every", "patience"):
             if not getattr(self, name) >= 1:
-                raise ModelError(f"{name} must be >= 1, not {getattr(self, name)}")
+                raise _out_of_bounds(name, ">= 1", getattr(self, name))
         for name in ("rate", "clip"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ModelError(f"{name} must be a number > 0, not {getattr(self, name)}")
+                raise _out_of_bounds(name, "a number > 0", getattr(self, name))
         for name in ("warm_up", "decay"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ModelError(f"{name} must be a number >= 0, not {getattr(self, name)}")
+                raise _out_of_bounds(name, "a number >= 0", getattr(self, name))
         if not 0 <= self.average < 1:
-            raise ModelError(f"average must be in [0, 1), not {self.average}")
+            raise _out_of_bounds("average", "in [0, 1)", self.average)
 
     def rate_at(self, step: int) -> float:
         """The learning rate at a step: linear warm-up, then a cosine down to a hundredth."""
@@ -67,6 +67,10 @@ class Settings:
             return self.rate * (step + 1) / self.warm_up
         done = (step - self.warm_up) / max(1, self.steps - self.warm_up)
         return self.rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
+
+
+def _out_of_bounds(name: str, bounds: str, value: object) -> ModelError:
+    return ModelError(f"{name} must be {bounds}, not {value}", value=value)
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,11 @@ class Trainer:
         if not isinstance(denoiser, nn.Module) or not any(
             weight.requires_grad for weight in denoiser.parameters()
         ):
-            raise ModelError("only a denoiser with parameters can be trained")
+            raise ModelError(
+                "only a denoiser with parameters can be trained", value=type(denoiser).__name__
+            )
         if not len(held_out):
-            raise ModelError("a run needs held-out samples to be judged by")
+            raise ModelError("a run needs held-out samples to be judged by", remedy="hold some out")
         self.denoiser, self.source, self.held_out = denoiser, source, held_out
         self.loss, self.settings, self.seed = loss or Loss(), settings or Settings(), seed
         self.weights = {name: w for name, w in denoiser.named_parameters() if w.requires_grad}
@@ -270,7 +276,9 @@ class Trainer:
                     raise ModelError(
                         f"the checkpoint belongs to another model: its {group}.{name} has shape "
                         f"{None if value is None else tuple(value.shape)}, not "
-                        f"{tuple(weight.shape)}"
+                        f"{tuple(weight.shape)}",
+                        value=f"{group}.{name}",
+                        remedy="start the run again",
                     )
                 found[group][name] = value.detach().to(weight, copy=True)
         self._load(found["weights"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-BINS = 15  # of confidence
+CONFIDENCE_BINS = 15  # of confidence
 UNSURE = 0.6  # a confidence below it
 
 
@@ -30,8 +30,10 @@ class Measured:
         """Of log-probabilities (N, K) where the classes (N,) are true."""
         confidence, said = log_p.double().exp().max(1)
         right = (said == truth).double()
-        where = (confidence * BINS).long().clamp_max(BINS - 1)
-        gaps = torch.zeros(BINS, dtype=torch.float64).index_add_(0, where, confidence - right)
+        where = (confidence * CONFIDENCE_BINS).long().clamp_max(CONFIDENCE_BINS - 1)
+        gaps = torch.zeros(CONFIDENCE_BINS, dtype=torch.float64).index_add_(
+            0, where, confidence - right
+        )
         return cls(
             accuracy=right.mean().item(),
             calibration_error=gaps.abs().sum().item() / len(truth),

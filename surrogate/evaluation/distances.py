@@ -33,7 +33,7 @@ SPLITS = 20
 MAX_ENERGY_SAMPLES = 1_500  # of each dataset in the energy distance, which needs all pairs
 PERMUTATIONS = 100
 MAX_CLASSIFIED = 5_000  # samples of each dataset that the classifier sees
-FOLDS = 5
+CLASSIFIER_FOLDS = 5
 CLIP = 6.0  # standard deviations beyond which the classifier sees no difference
 RIDGE = 1.0
 
@@ -285,9 +285,11 @@ def classifier_test(
     label = np.repeat([1.0, 0.0], [len(rows), len(rest)])
     weight = np.concatenate([_normalised(weights[rows]), _normalised(others[rest])])
     weight *= len(weight) / 2
-    fold = np.concatenate([random.permutation(len(part)) % FOLDS for part in (rows, rest)])
+    fold = np.concatenate(
+        [random.permutation(len(part)) % CLASSIFIER_FOLDS for part in (rows, rest)]
+    )
     right = np.zeros(len(label))
-    for k in range(FOLDS):
+    for k in range(CLASSIFIER_FOLDS):
         train, test = fold != k, fold == k
         slope = _logistic(features[train], label[train], weight[train])
         margin = features[test] @ slope

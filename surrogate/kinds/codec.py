@@ -1,8 +1,8 @@
 """What all codecs are: labelled data <-> normalised tensors (B, *shape), with a way back.
 
 The way back has three forms. `decode` is differentiable, in data units, as formulas see the data;
-`latent` is the same in coordinates in which a belief about x is Gaussian (`warps` leads from them
-to data units); `finish` makes data: counts rounded, words chosen.
+`latent` is the same in coordinates in which the posterior of x is Gaussian (`warps` map them to
+data units); `finish` makes data: counts rounded, categories chosen.
 """
 
 from __future__ import annotations
@@ -90,13 +90,18 @@ class Codec(ABC):
         """What a user holds as a dataset that can be encoded."""
         if isinstance(data, xr.Dataset):
             return data
-        raise ModelError(f"{self.noun} are an xarray.Dataset here, not {type(data).__name__}")
+        raise ModelError(
+            f"{self.noun} are an xarray.Dataset here, not {type(data).__name__}",
+            value=type(data).__name__,
+        )
 
     def knowing(self, **named: Mapping[str, Any]) -> Self:
         """The same, for formulas that name more, such as pictures or classifiers."""
         raise ModelError(
-            f"{', '.join(named)}: only formulas about images name such; this is a model of "
-            f"{self.learned}"
+            f"{', '.join(named)}: only formulas about images have them; this is a model of "
+            f"{self.learned}",
+            value=list(named),
+            remedy="leave them out",
         )
 
     def signals_of(self, x: Tensor) -> dict[str, Tensor]:

@@ -155,7 +155,7 @@ class Kind(ABC):
     preferred_method: ClassVar[str] = "auto"  # of guidance, where the user chooses none
     pilot_samples: ClassVar[int] = 2_000  # unconditional ones that estimate a probability
     network_jacobian: ClassVar[bool] = False  # whether guidance needs the network's own Jacobian
-    bridges: ClassVar[bool] = False  # whether `bridge("S0=95,S25=30")` can be asked of samples
+    bridges: ClassVar[bool] = False  # whether `bridge("S0=95,S25=30")` is a scenario of it
     formula_names: ClassVar[tuple[str, ...]] = ()  # keywords of `Codec.knowing`
 
     @abstractmethod
@@ -315,7 +315,10 @@ def with_label_variables(
 ) -> D:
     """A dataset with the variables of LABEL_MEANINGS; rules have a dimension of their own."""
     if not isinstance(data, xr.Dataset):
-        raise ModelError(f"labels are variables of an xarray.Dataset, not {type(data).__name__}")
+        raise ModelError(
+            f"labels are variables of an xarray.Dataset, not {type(data).__name__}",
+            value=type(data).__name__,
+        )
     values = (verdicts.all(1), margins.min(1), verdicts, margins)
     made = {
         name: (("sample", "rule")[: value.ndim], value, {"long_name": meaning})
@@ -329,7 +332,7 @@ _KINDS: list[Kind] = []
 
 
 def register(kind: Kind) -> None:
-    """Make a kind known; the one registered last is asked first whether it holds data."""
+    """Make a kind known; data are offered to the one registered last first."""
     _KINDS.insert(0, kind)
 
 
@@ -339,7 +342,7 @@ def unregister(kind: Kind) -> None:
 
 
 def kinds() -> tuple[Kind, ...]:
-    """All kinds, in the order in which they are asked."""
+    """All kinds, in the order in which data are offered to them."""
     return tuple(_KINDS)
 
 
@@ -348,7 +351,6 @@ def kind_of(data: object) -> Kind:
     for kind in _KINDS:
         if kind.holds(data):
             return kind
-    known = ", ".join(f"{kind.name} {kind.dimensions}" for kind in reversed(_KINDS))
     if not isinstance(data, xr.Dataset):
         raise ModelError(
             f"no kind of data is a {type(data).__name__}",
@@ -357,8 +359,9 @@ def kind_of(data: object) -> Kind:
         )
     found = ", ".join(str(name) for name in data.sizes)
     raise ModelError(
-        f"the dimensions of kinds of data are: {known}; these have ({found})",
-        value=data,
+        f"no kind of data has the dimensions ({found})",
+        value=tuple(str(name) for name in data.sizes),
+        allowed=[f"{kind.name} {kind.dimensions}" for kind in reversed(_KINDS)],
         remedy="rename them",
     )
 

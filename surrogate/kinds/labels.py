@@ -44,7 +44,7 @@ def _batches(
     """The samples, a bounded number at a time, with the signals that the programs need."""
     layout = programs[0].layout
     if chunk is not None and chunk < 1:
-        raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
+        raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}", value=chunk)
     needed = set[str]().union(*(program.needed for program in programs))
     used = needed or {layout.signals[0].name}  # a formula about nothing still has a batch
     for rows in slices(samples_of(data), chunk or chunk_size(programs)):
@@ -54,10 +54,10 @@ def _batches(
 
 
 def named(formulas: Rules) -> dict[str, Formula]:
-    """Rules under their names; those without go by their text."""
+    """Rules by name; the name of a rule without one is its text."""
     rules = dict(formulas) if isinstance(formulas, Mapping) else {str(f): f for f in formulas}
     if not rules:
-        raise FormulaError("give at least one rule to judge the data by")
+        raise FormulaError("there is no rule to check", remedy="give at least one rule")
     return rules
 
 

@@ -91,16 +91,18 @@ def _reader(format: Format, given: Mapping[str, Any]) -> Kind | None:
     for kind in kinds():
         if kind.reads(format.holds, list(given)):
             return kind
-    raise ModelError(f"no kind of data is read from {format.name}", value=format.name)
+    raise ModelError(
+        f"no kind of data is read from {format.name}",
+        value=format.name,
+        allowed=[kind.name for kind in kinds()],
+    )
 
 
 def _holder(path: str, raw: Data) -> Kind:
     try:
         return kind_of(raw)
     except ModelError as problem:
-        raise ModelError(
-            f"{path!r}: {problem.problem}", allowed=problem.allowed, remedy=problem.remedy
-        ) from None
+        raise problem.at(repr(path)) from None
 
 
 def _refuse_foreign(path: str, kind: Kind, given: Mapping[str, Any]) -> None:

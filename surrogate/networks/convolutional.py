@@ -17,13 +17,13 @@ from torch.nn.functional import silu
 from surrogate.networks.embedding import at_least_one
 from surrogate.networks.unet import FORMAT, halved
 
-COARSEST = 4  # pixels a side at which nothing halves the size further
+MIN_CLASSIFIER_SIDE = 4  # pixels a side at which nothing halves the size further
 GROUP = 8  # features normalised together: one alone would lose its mean, which carries the class
 
 
 def halvings_for(side: int) -> int:
     """How often an image of `side` pixels is halved: at least once."""
-    return max(1, math.ceil(math.log2(max(1.0, side / COARSEST))))
+    return max(1, math.ceil(math.log2(max(1.0, side / MIN_CLASSIFIER_SIDE))))
 
 
 def norm_of(width: int) -> nn.GroupNorm:

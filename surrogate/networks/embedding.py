@@ -76,4 +76,6 @@ def at_least_one(**sizes: int) -> None:
     """ModelError unless every size is a whole number >= 1."""
     for name, size in sizes.items():
         if type(size) is not int or size < 1:
-            raise ModelError(f"{name} of a network must be a whole number >= 1, not {size!r}")
+            raise ModelError(
+                f"{name} of a network must be a whole number >= 1, not {size!r}", value=size
+            )

@@ -16,16 +16,16 @@ from torch.nn.functional import pad
 
 from surrogate.networks.embedding import Block, NoiseEmbedding, at_least_one
 
-WHOLE = 256  # numbers of a series up to which it is one patch
-PATCH = 64  # numbers that a patch of a longer series holds
-PATCHES = 64  # patches at most: what mixes them grows with their number squared
+MAX_SINGLE_PATCH = 256  # numbers of a series up to which it is one patch
+PATCH_NUMBERS = 64  # numbers that a patch of a longer series holds
+MAX_PATCHES = 64  # the layers that mix them grow with their number squared
 
 
 def patching(channels: int, steps: int) -> tuple[int, int]:
     """(patches, steps in each) for a series: as few as possible, as even as possible."""
-    if channels * steps <= WHOLE:
+    if channels * steps <= MAX_SINGLE_PATCH:
         return 1, steps
-    longest = max(1, PATCH // channels, math.ceil(steps / PATCHES))
+    longest = max(1, PATCH_NUMBERS // channels, math.ceil(steps / MAX_PATCHES))
     patches = math.ceil(steps / longest)
     return patches, math.ceil(steps / patches)
 

@@ -25,7 +25,7 @@ from torch.nn.functional import (
 
 from surrogate.networks.embedding import FEATURES, NoiseEmbedding, at_least_one
 
-COARSEST = 8  # pixels a side at which no level halves the size further
+MIN_UNET_SIDE = 8  # pixels a side at which no level halves the size further
 MIN_SIDE_FOR_BLOCKS = 16  # pixels a side from which 2x2 blocks of pixels are read as one
 GROUPS = 8
 WIDTH = 64
@@ -34,7 +34,7 @@ FORMAT = torch.channels_last  # which convolutions on processors prefer
 
 def levels_for(side: int) -> int:
     """Number of resolutions for an image of `side` pixels, each half of the previous one."""
-    return 1 + max(0, math.ceil(math.log2(max(1.0, side / COARSEST))))
+    return 1 + max(0, math.ceil(math.log2(max(1.0, side / MIN_UNET_SIDE))))
 
 
 def halved(x: Tensor, training: bool) -> AbstractContextManager[object]:

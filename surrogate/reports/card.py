@@ -11,7 +11,7 @@ from typing import Any
 
 from surrogate.evaluation.result import CardRow, distance_row
 
-HEADER: CardRow = ("measure", "value", "floor", "ratio")
+CARD_HEADER: CardRow = ("measure", "value", "floor", "ratio")
 
 
 def card(
@@ -30,15 +30,15 @@ def card(
     lines = [f"# A surrogate of {subject}", "", *learned, ""]
     found = about.get("card")
     if isinstance(found, Mapping):
-        cells = [f"| {' | '.join(row)} |" for row in (HEADER, *rows)]
+        cells = [f"| {' | '.join(row)} |" for row in (CARD_HEADER, *rows)]
         lines += [_compared(noun, found), "", cells[0], "|---|---|---|---|", *cells[1:]]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def table(noun: str, found: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
     """The measurements of a card as plain text, one line a row."""
-    lines = [HEADER, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    lines = [CARD_HEADER, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(CARD_HEADER))]
     shown = [
         "  ".join(
             [name.ljust(widths[0]), *(c.rjust(w) for c, w in zip(cells, widths[1:], strict=True))]

@@ -1,4 +1,4 @@
-"""What was asked of rows, in plain words."""
+"""Requirements on rows as English phrases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What samples took to make, and where they come from."""
+"""Sections on the cost of samples and on their provenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked of samples, and how many meet each rule."""
+"""Sections on the scenario: its requirements, and the share of samples that meets each rule."""
 
 from __future__ import annotations
 

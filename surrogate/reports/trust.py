@@ -13,10 +13,10 @@ from surrogate.reports.wording import give_or_take, odds
 if TYPE_CHECKING:
     from surrogate.reports.facts import Facts
 
-MIN_ANCESTORS = 100
+MIN_TRUSTED_ANCESTORS = 100  # distinct ancestors of the samples
 MIN_EFFECTIVE_SHARE = 0.1  # of the samples that the effective ones should be
-MAX_COPIES_SHARE = 0.05
-MAX_LOG_P_ERROR = 0.3
+MAX_COPIES_SHARE = 0.05  # of the samples
+MAX_LOG_P_ERROR = 0.3  # standard error of log P(scenario)
 
 
 def verdict(facts: Facts) -> Verdict | None:
@@ -51,7 +51,7 @@ def _sampler(facts: Facts) -> Iterator[Reason]:
             "care",
             f"The effective sample size is only {effective:,.0f}: few samples carry the weight.",
         )
-    if ancestors is not None and ancestors < min(MIN_ANCESTORS, facts.samples):
+    if ancestors is not None and ancestors < min(MIN_TRUSTED_ANCESTORS, facts.samples):
         yield Reason("care", f"All samples descend from only {ancestors:,.0f} distinct ancestors.")
     copies = facts.number("copies")
     if copies is not None and copies > MAX_COPIES_SHARE * facts.samples:

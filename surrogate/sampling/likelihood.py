@@ -52,7 +52,9 @@ def _directions(x: Tensor, probes: int | None, generator: Generator | None) -> T
         axes = torch.eye(x.shape[1:].numel(), dtype=x.dtype, device=x.device)
         return axes.reshape(-1, 1, *x.shape[1:])
     if probes < 1 or generator is None:
-        raise ModelError(f"an estimated trace takes probes >= 1 and a generator, not {probes}")
+        raise ModelError(
+            f"an estimated trace takes probes >= 1 and a generator, not {probes}", value=probes
+        )
     coins = torch.randint(2, (probes, *x.shape), generator=generator, device=x.device)
     return (2 * coins - 1).to(x) / math.sqrt(probes)
 

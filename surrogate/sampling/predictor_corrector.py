@@ -45,7 +45,8 @@ def predictor_corrector(
     if steps < 1 or not (least > 0 and end < 1):
         raise ModelError(
             "the reverse SDE takes steps >= 1 down to a noise level > 0 that the schedule has, "
-            f"not {steps} steps to {least}"
+            f"not {steps} steps to {least}",
+            value=(steps, least),
         )
     times = torch.linspace(1, end, steps + 1, dtype=torch.float64, device=x.device)
     x = x * schedule(times[0])[0]

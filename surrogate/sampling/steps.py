@@ -1,4 +1,4 @@
-"""What samplers share: a walk down noise levels σ_0 > σ_1 > ... >= 0, and white noise."""
+"""Shared by samplers: the steps down noise levels σ_0 > σ_1 > ... >= 0, and white noise."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def walk(sigmas: Tensor, progress: Progress | None = None) -> Iterator[tuple[Ten
     falling = sigmas.ndim == 1 and len(sigmas) > 1 and bool((sigmas.diff() < 0).all())
     if not falling or not float(sigmas[-1]) >= 0:
         raise ModelError(
-            "noise levels must fall from the first to the last, which may be 0 (as `karras` makes "
-            f"them), not {sigmas.tolist()}"
+            f"noise levels must fall from the first to the last, not {sigmas.tolist()}",
+            value=sigmas.tolist(),
+            remedy="make them with `karras`; the last may be 0",
         )
     for sigma, below in pairwise(sigmas):
         yield sigma, below

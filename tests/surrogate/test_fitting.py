@@ -106,7 +106,7 @@ def test_a_run_is_not_lost_for_its_card(data: xr.Dataset, monkeypatch: pytest.Mo
     def fail(*words: Any) -> None:
         raise ModelError("S decodes to numbers beyond any data")
 
-    monkeypatch.setattr(fitting, "judge", fail)
+    monkeypatch.setattr(fitting, "validate", fail)
     about = Run(data, 0, TINY).fit().about
     assert about["card"] is None
     assert "beyond any data" in about["problem"]
@@ -147,7 +147,7 @@ def test_numbers_whose_variance_is_none(data: xr.Dataset, unit: float) -> None:
 
 @pytest.fixture
 def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "judge", lambda *words: None)
+    monkeypatch.setattr(fitting, "validate", lambda *words: None)
 
 
 def test_a_table_is_fitted_the_same_every_time(unjudged: None, tmp_path: Path) -> None:

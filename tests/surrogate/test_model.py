@@ -90,7 +90,7 @@ def rows() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def tabular(rows: pd.DataFrame) -> Surrogate:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surrogate.fitting.judge", lambda *words: None)
+        patch.setattr("surrogate.fitting.validate", lambda *words: None)
         return Run(infer_types(rows).data, 1, TINY.with_steps(6)).fit()
 
 

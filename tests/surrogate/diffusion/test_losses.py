@@ -10,7 +10,7 @@ from torch import Tensor
 
 from surrogate.diffusion.denoise import Denoiser, expand
 from surrogate.diffusion.gaussian import GaussianDenoiser
-from surrogate.diffusion.losses import LogNormal, LogUniform, Loss, emphasis, slicing
+from surrogate.diffusion.losses import LogNormal, Loss, emphasis, slicing
 from surrogate.errors import ModelError
 from tests.surrogate.analytic import SIGMAS, gaussian, generator, toy
 
@@ -116,7 +116,7 @@ def test_the_truth_is_where_the_loss_is_flat(sliced: float, sigma: float) -> Non
 def test_a_mixture_is_the_weighted_sum() -> None:
     data, other = gaussian(), wrong()
     clean = data.sample(50, generator())
-    levels = LogUniform()
+    levels = LogNormal(0, 2)
     denoising = Loss(levels)(other, clean, generator(1))
     sliced = Loss(levels, sliced=1)(other, clean, generator(1))
     mixed = Loss(levels, sliced=0.3)(other, clean, generator(1))
@@ -187,20 +187,10 @@ def test_log_normal_levels() -> None:
     assert wide.max().item() == pytest.approx(80)
 
 
-def test_log_uniform_levels() -> None:
-    found = LogUniform(0.1, 10)(N, generator(), torch.zeros((), dtype=torch.float64))
-    assert found.dtype == torch.float64
-    assert 0.1 <= found.min() < 0.1005
-    assert 9.95 < found.max() <= 10
-    shares = (found.log10().sort().values + 1) / 2
-    ranks = (torch.arange(N) + 0.5) / N
-    assert (shares - ranks).abs().max() < 1.95 / math.sqrt(N)  # Kolmogorov–Smirnov, 1 in 1000
-
-
 def test_same_seed_same_loss() -> None:
     data = gaussian()
     clean = data.sample(20, generator())
-    for loss in (Loss(), Loss(LogUniform(), draws=2, sliced=0.5)):
+    for loss in (Loss(), Loss(LogNormal(0, 2), draws=2, sliced=0.5)):
         first = loss(data, clean, generator(3))
         assert torch.equal(first, loss(data, clean, generator(3)))
         assert not torch.equal(first, loss(data, clean, generator(4)))
@@ -213,8 +203,8 @@ def test_same_seed_same_loss() -> None:
         (lambda: Loss(sliced=1.1), "between 0 and 1, not 1.1"),
         (lambda: Loss(sliced=math.nan), "between 0 and 1, not nan"),
         (lambda: Loss(scale=0), "scale must be a number > 0, not 0"),
-        (lambda: LogUniform(0, 1), "0 < low < high, not 0 and 1"),
-        (lambda: LogUniform(2, 1), "0 < low < high, not 2 and 1"),
+        (lambda: LogNormal(low=0, high=1), "0 < low < high, not 0 and 1"),
+        (lambda: LogNormal(low=2, high=1), "0 < low < high, not 2 and 1"),
         (lambda: LogNormal(low=5, high=math.inf), "not 5 and inf"),
         (lambda: LogNormal(spread=-1), "spread >= 0, not -0.8 and -1"),
         (lambda: LogNormal(mean=math.nan), "not nan and 1.4"),

@@ -35,7 +35,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = data.assign(beta=("sample", beta), town=("sample", town))
     folder = tmp_path_factory.mktemp("damage") / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surrogate.fitting.judge", lambda *words: None)
+        patch.setattr("surrogate.fitting.validate", lambda *words: None)
         Run(data, 1, TINY).fit().save(folder)
     return folder
 
@@ -61,7 +61,7 @@ def table(tmp_path: Path) -> Path:
     )
     folder = tmp_path / "table"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surrogate.fitting.judge", lambda *words: None)
+        patch.setattr("surrogate.fitting.validate", lambda *words: None)
         Run(infer_types(frame).data, 1, TINY).fit().save(folder)
     return folder
 

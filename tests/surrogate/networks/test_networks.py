@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from surrogate.errors import ModelError
 from surrogate.networks.residual_mlp import ResidualMLP
 from surrogate.networks.temporal_mlp import (
+    MAX_SINGLE_PATCH,
     PATCH,
     PATCHES,
-    WHOLE,
     TemporalMLP,
     fitting_width,
     patching,
@@ -163,7 +163,7 @@ def test_patching(channels: int, steps: int) -> None:
     assert 1 <= patches <= PATCHES
     assert 1 <= each <= steps
     assert (patches - 1) * each < steps <= patches * each  # all is covered, no patch is empty
-    if channels * steps <= WHOLE:
+    if channels * steps <= MAX_SINGLE_PATCH:
         assert patches == 1
     elif steps <= PATCHES or channels * steps <= PATCH * PATCHES / 2:
         assert channels * each <= max(channels, PATCH)

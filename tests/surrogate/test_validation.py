@@ -13,9 +13,9 @@ import xarray as xr
 from surrogate.diffusion.split import Split, split
 from surrogate.diffusion.training import Settings
 from surrogate.fitting import Preset, Run
-from surrogate.judgement import judge
 from surrogate.kinds import kind_named, kind_of
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
+from surrogate.validation import validate
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import wines
 
@@ -123,8 +123,8 @@ def test_rows_are_judged_by_those_they_were_learned_from_as_well() -> None:
     data = rows(3000)
     apart = split_of(data, 0)
     seen = np.setdiff1d(np.arange(3000), apart.excluded)
-    new = judge(cast(Any, Copying(None)), data, apart, 0)
-    old = judge(cast(Any, Copying(data.isel(sample=seen))), data, apart, 0)
+    new = validate(cast(Any, Copying(None)), data, apart, 0)
+    old = validate(cast(Any, Copying(data.isel(sample=seen))), data, apart, 0)
     assert new["reference"] == old["reference"] == 300
     assert new["privacy"]["trained"] == old["privacy"]["trained"] == 2700
     assert new["privacy"]["held_out"]

@@ -1,8 +1,7 @@
-"""The judgement of a model: how far its samples are from data that were held out of training.
+"""Validation of a model: the distances of its samples from data that were held out of training.
 
 Distances come with a noise floor, the distance between two halves of the reference. Halves of
-overlapping windows would give a floor that is too low; windows that were learned from stand in for
-one of them.
+overlapping windows would give a floor that is too low: training windows take the place of one.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from surrogate.diffusion.split import Split
 from surrogate.model import Surrogate
 from surrogate.random import Evaluation, stream
 
-COMPARED_NUMBERS = 2_000_000  # in the samples that are compared
-MIN_COMPARED = 1_000  # samples, however large
+MAX_COMPARED_NUMBERS = 2_000_000  # in all samples that are compared
+MIN_VALIDATION_SAMPLES = 1_000  # however large they are
 
 
-def judge(model: Surrogate, data: xr.Dataset, split: Split, seed: int) -> dict[str, Any]:
+def validate(model: Surrogate, data: xr.Dataset, split: Split, seed: int) -> dict[str, Any]:
     """The evaluation of unconditional samples against held-out data, for the model's card."""
-    limit = max(MIN_COMPARED, COMPARED_NUMBERS // math.prod(model.shape))
+    limit = max(MIN_VALIDATION_SAMPLES, MAX_COMPARED_NUMBERS // math.prod(model.shape))
     rows = split.held_out[:: math.ceil(len(split.held_out) / limit)]
     reference = data.isel(sample=rows).load()
     samples = model.dataset(len(rows), seed=seed)
