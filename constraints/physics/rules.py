@@ -5,7 +5,9 @@ A process has counts x >= 0, and reaction j adds ν_j to x at a rate a_j(x). So,
 S(t) >= 0                        a count
 w·x(t) = w·x(0)                  w·ν_j = 0 for every j: `S(t) + I(t) + R(t) = 100`
 S(t) <= S(t - 1)                 no ν_j raises S
-I(t - 1) = 0 implies I(t) = 0    a_j = 0 at I = 0 for every j that raises I
+S(t) + E(t) <= S(t - 1) + E(t - 1)   no ν_j raises S + E
+I(t - 1) = 0 implies I(t) = 0    a_j = 0 at I = 0 for every j that raises I: 0 is final
+I(t - 1) = 0 implies S(t) = S(t - 1)    0 is final, and a_j = 0 there for every j that changes S
 
 `from_network` derives them from the description that a dataset carries. What it cannot prove from
 there it leaves out.
@@ -14,7 +16,8 @@ there it leaves out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations, product
 from typing import Any
 
 from constraints.ast.formulas import Compare, Formula, Implies, Quantifier, conjunction
@@ -22,10 +25,12 @@ from constraints.ast.printer import number
 from constraints.ast.terms import Apply, At, Const, Name, Step, Term, add, negative, term
 from constraints.ast.words import END
 from constraints.errors import FormulaError, unknown
-from constraints.physics.description import Process, read
+from constraints.physics.description import Process, Reaction, read
 
 _T = "t"
 _DIRECTIONS = {"increasing": ">=", "decreasing": "<="}
+MAX_COMBINED = 3  # species in a combination that only rises or falls
+MAX_COMBINED_SPECIES = 20  # of a network whose combinations are searched
 
 
 # --- rules by name --------------------------------------------------------------------------------
@@ -157,6 +162,9 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
     if process.exact:
         for name in process.species:
             found |= _course(process, name)
+        found |= _combined(process)
+        for name in process.species:
+            found |= _extinct(process, name)
     return found
 
 
@@ -170,8 +178,7 @@ def _course(process: Process, name: str) -> dict[str, Formula]:
     """How a species can go: only down, only up, or not back from 0."""
     if name in process.assigned or process.reactions is None:
         return {}
-    up = [reaction for reaction in process.reactions if reaction.change.get(name, 0) > 0]
-    down = [reaction for reaction in process.reactions if reaction.change.get(name, 0) < 0]
+    up, down = _changing(process, name)
     if down and not up:  # so 0 is final, too
         return {f"{name} never rises": monotone(name, "decreasing")}
     found = {}
@@ -180,3 +187,82 @@ def _course(process: Process, name: str) -> dict[str, Formula]:
     if up and all(process.vanishes(reaction, name) for reaction in up):
         found[f"{name} stays 0"] = absorbing(name)
     return found
+
+
+def _changing(process: Process, name: str) -> tuple[list[Reaction], list[Reaction]]:
+    """The reactions that raise a species, and those that lower it."""
+    every = process.reactions or ()
+    up = [reaction for reaction in every if reaction.change.get(name, 0) > 0]
+    return up, [reaction for reaction in every if reaction.change.get(name, 0) < 0]
+
+
+def _extinct(process: Process, name: str) -> dict[str, Formula]:
+    """What is still or one-sided as soon as there are none of a species, where that is final."""
+    if name in process.assigned or process.reactions is None:
+        return {}
+    up, down = _changing(process, name)
+    if not (up or down) or not all(process.vanishes(each, name) for each in up):
+        return {}
+    found = {}
+    for other in process.species:
+        if other == name or other in process.assigned:
+            continue
+        sides = _changing(process, other)
+        left = [[r for r in side if not process.vanishes(r, name)] for side in sides]
+        ends = [bool(side) and not rest for side, rest in zip(sides, left, strict=True)]
+        words, relation = "is constant", "="
+        if any(left):
+            words, relation = ("never rises", "<=") if ends[0] else ("never falls", ">=")
+        if any(ends):
+            change = Compare((_at(other), _at(other, -1)), (relation,))
+            rule = _forall(Implies(_at(name, -1).equals(0), change), first=1)
+            found[f"{other} {words} once {name} = 0"] = rule
+    return found
+
+
+def _combined(process: Process) -> dict[str, Formula]:
+    """Combinations of species that only fall or rise, such as S + E, where none of fewer reactions
+    does.
+
+    With e_j >= 0 how often reaction j fired, a·x changes by Σ_j (a·ν_j) e_j. Of the combinations
+    with a·ν_j >= 0 for every j (or <= 0), those in which fewest reactions matter imply the others.
+    """
+    free = [name for name in process.species if name not in process.assigned]
+    if not process.reactions or len(free) > MAX_COMBINED_SPECIES:
+        return {}
+    known: list[set[int]] = []
+    found: dict[str, Formula] = {}
+    for weights, changes in sorted(_one_sided(process, free), key=lambda each: _cost(*each)):
+        moved = {j for j, change in enumerate(changes) if change}
+        if any(other <= moved for other in known):
+            continue
+        known.append(moved)
+        if len(weights) > 1:
+            falls = min(changes) < 0
+            ends = _weighted(weights, Step(_T)), _weighted(weights, Step(_T, -1))
+            rule = _forall(Compare(ends, ("<=" if falls else ">=",)), first=1)
+            words = "never rises" if falls else "never falls"
+            found[f"{_weighted(weights, None)} {words}"] = rule
+    return found
+
+
+def _one_sided(
+    process: Process, free: list[str]
+) -> Iterator[tuple[dict[str, float], tuple[float, ...]]]:
+    """Combinations with weights ±1 and their changes a·ν_j, all >= 0 or all <= 0, not all 0."""
+    for size in range(1, MAX_COMBINED + 1):
+        for names in combinations(free, size):
+            for signs in product((1.0, -1.0), repeat=size - 1):
+                weights = dict(zip(names, (1.0, *signs), strict=True))
+                changes = tuple(
+                    sum(weight * reaction.change.get(name, 0) for name, weight in weights.items())
+                    for reaction in process.reactions or ()
+                )
+                if any(changes) and (min(changes) >= 0 or max(changes) <= 0):
+                    yield weights, changes
+
+
+def _cost(weights: Mapping[str, float], changes: tuple[float, ...]) -> tuple[int, int, int]:
+    """Combinations that fewer reactions change come first, then plain and short ones."""
+    negative_weights = sum(weight < 0 for weight in weights.values())
+    return sum(change != 0 for change in changes), len(weights), negative_weights

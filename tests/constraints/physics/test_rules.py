@@ -22,7 +22,7 @@ from constraints.physics.rules import (
     monotone,
     non_negative,
 )
-from simulators import models, simulate
+from simulators import Event, Reaction, ReactionNetwork, models, simulate
 from tests.constraints.networks import broken, describe, holds
 
 SAMPLES = 200
@@ -138,10 +138,22 @@ def test_rules_print_as_text_that_reads_back(
 
 COURSES = {
     "esirs": [],
-    "sir": ["S never rises", "I stays 0", "R never falls"],
-    "seir": ["S never rises", "R never falls"],
-    "sirs": ["I stays 0"],
-    "lotka_volterra": ["prey stays 0", "predator stays 0"],
+    "sir": [
+        "S never rises",
+        "I stays 0",
+        "R never falls",
+        "I never rises once S = 0",
+        "S is constant once I = 0",
+        "R is constant once I = 0",
+    ],
+    "seir": ["S never rises", "R never falls", "S + E never rises", "E never rises once S = 0"],
+    "sirs": ["I stays 0", "S never falls once I = 0", "R never rises once I = 0"],
+    "lotka_volterra": [
+        "prey stays 0",
+        "predator stays 0",
+        "predator never rises once prey = 0",
+        "prey never falls once predator = 0",
+    ],
     "birth_death": [],
     "dimerisation": [],
     "toggle_switch": [],
@@ -162,7 +174,8 @@ def test_every_trajectory_of_a_model_keeps_its_rules(name: str) -> None:
     found = list(from_network(config))
     species = list(models.get(name).species)
     assert found[: len(species)] == [f"{each} >= 0" for each in species]
-    assert [rule for rule in found if "never" in rule or "stays" in rule] == COURSES[name]
+    words = ("never", "stays", "once")
+    assert [rule for rule in found if any(word in rule for word in words)] == COURSES[name]
     if name in TOTALS:
         assert found[len(species) : len(found) - len(COURSES[name])] == TOTALS[name]
     assert broken(config, data) == []
@@ -182,7 +195,8 @@ def test_approximate_methods_promise_less(method: str, kept: list[str]) -> None:
     data = simulate(models.sir(), SAMPLES, seed=5, threads=1, method=method)
     config = json.loads(data.attrs["surrogate_config"])
     assert list(from_network(config))[: len(kept)] == kept
-    assert not any("never" in rule or "stays" in rule for rule in from_network(config))
+    words = ("never", "stays", "once")
+    assert not any(word in rule for word in words for rule in from_network(config))
     assert broken(config, data, integer=method != "ode") == []
     lowest = {"tau": 0.0, "ode": -math.inf}[method]
     assert {low for low, _ in limits(config).values()} == {lowest}
@@ -202,7 +216,12 @@ def planted() -> dict[str, np.ndarray]:
         ("S", [760, 700, 690, 690], []),
         ("I", [3, 10, 0, -1], ["I >= 0", "S + I + R = 763", "I stays 0"]),
         ("R", [0, 53, 74, 74], ["S + I + R = 763"]),
-        ("S", [760, 700, 701, 690], ["S + I + R = 763", "S never rises"]),
+        (
+            "S",
+            [760, 700, 701, 690],
+            ["S + I + R = 763", "S never rises", "S is constant once I = 0"],
+        ),
+        ("R", [0, 53, 73, 74], ["S + I + R = 763", "R is constant once I = 0"]),
         ("R", [1, 0, 73, 73], ["S + I + R = 763", "R never falls"]),
         ("I", [3, 10, 0, 1], ["S + I + R = 763", "I stays 0"]),
         ("I", [3, 764, 0, 0], ["S + I + R = 763", "I <= 763"]),
@@ -211,3 +230,65 @@ def planted() -> dict[str, np.ndarray]:
 def test_planted_violations_are_caught(species: str, values: list[int], caught: list[str]) -> None:
     data = planted() | {species: np.array([values])}
     assert broken(describe(models.sir()), data) == caught
+
+
+ODD = {
+    "a catalyst that decays": (
+        {"E": 2, "A": 30, "B": 0},
+        ["E + A -> E + B", "E -> 0"],
+        ["B is constant once E = 0", "A is constant once E = 0", "E never rises"],
+        [],
+    ),
+    "two ways to B": (
+        {"E": 2, "A": 30, "B": 0},
+        ["E + A -> E + B", "A -> B", "E -> 0"],
+        ["E never rises"],
+        ["A is constant once E = 0", "B is constant once E = 0"],
+    ),
+    "a source that never ends": (
+        {"A": 1, "B": 5},
+        ["0 -> A", "A -> 0", "A + B -> A"],
+        ["B never rises"],
+        ["B is constant once A = 0"],  # A comes back
+    ),
+    "a chain": (
+        {"A": 9, "B": 0, "C": 0, "D": 0},
+        ["A -> B", "B -> C", "C -> D"],
+        ["A + B never rises", "D never falls", "A never rises", "B never rises once A = 0"],
+        ["A + B + C never rises", "C + D never falls"],  # implied by the others
+    ),
+    "an open chain": (
+        {"A": 0, "B": 0, "C": 0},
+        ["0 -> A", "A -> B", "B -> C"],
+        ["B + C never falls", "C never falls", "A + B + C never falls"],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_networks_keep_their_rules_and_have_no_others(case: str) -> None:
+    species, equations, expected, absent = ODD[case]
+    reactions = [Reaction(f"r{j}", each, "k") for j, each in enumerate(equations)]
+    network = ReactionNetwork("odd", species, {"k": 0.4}, reactions)
+    data = simulate(network, 300, seed=2, threads=1, until=8.0)
+    config = json.loads(data.attrs["surrogate_config"])
+    found = from_network(config)
+    assert set(expected) <= set(found)
+    assert not set(absent) & set(found)
+    assert broken(config, data) == []
+
+
+def test_what_an_event_sets_takes_no_part_in_conditional_or_combined_rules() -> None:
+    reactions = [Reaction("bind", "E + A -> E + B", "k"), Reaction("decay", "E -> 0", "k")]
+    for target, kept in (("E", 0), ("A", 1), ("B", 1)):
+        events = [Event("dose", "time > 3", {target: f"{target} + 3"})]
+        network = ReactionNetwork(
+            "odd", {"E": 2, "A": 9, "B": 0}, {"k": 0.4}, reactions, {}, events
+        )
+        data = simulate(network, 300, seed=2, threads=1, until=8.0)
+        config = json.loads(data.attrs["surrogate_config"])
+        found = [rule for rule in from_network(config) if "once" in rule]
+        assert len([rule for rule in found if "once E = 0" in rule]) == kept
+        assert not any(target in rule for rule in found)
+        assert broken(config, data) == []
