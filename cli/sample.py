@@ -60,11 +60,10 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
     "Method",
     click.option(
         "--solver",
-        type=Choice(["ode", "heun", "sde", "predictor-corrector"]),
-        default="ode",
-        show_default=True,
-        help="How noise becomes a sample without a scenario; predictor-corrector takes 1000 "
-        "--steps by default.",
+        type=Choice(["autoregressive", "ode", "heun", "sde", "predictor-corrector"]),
+        help="Solver of samples without a scenario: the decoder alone, or a reverse diffusion; "
+        "predictor-corrector takes 1000 --steps by default.  [default: autoregressive where the "
+        "model has a decoder, else ode]",
     ),
 )
 @section("Images", pictures.scenery)
@@ -79,7 +78,7 @@ def command(
     where: tuple[str, ...],
     bridge: tuple[str, ...],
     named: dict[str, tuple[str, ...]],
-    solver: str,
+    solver: str | None,
     seed: int,
     out: str | None,
     force: bool,
@@ -162,7 +161,7 @@ def command(
     if where or bridge:
         summary |= scenario_summary(answer, len(rules), say)
     else:
-        summary |= {"solver": solver}
+        summary |= {"solver": draws.attrs["surrogate_solver"]}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
     scenario = bool(where or bridge)
     again = _next(found, target, where, scenario, draws)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from surrogate.diffusion import batches as sources
 from surrogate.diffusion.checkpoints import Checkpoints
-from surrogate.diffusion.losses import Loss
+from surrogate.diffusion.losses import LogNormal, Loss
 from surrogate.diffusion.presets import PRESETS, Preset, preset_named
 from surrogate.diffusion.split import split
 from surrogate.diffusion.training import State, Trainer
@@ -32,6 +32,7 @@ from surrogate.validation import validate
 
 MIN_SAMPLES = 50  # to learn from
 CHECKPOINT_SECONDS = 30.0  # between checkpoints, beside those at every validation
+ABOVE_HANDOVER = LogNormal(mean=0.0, spread=1.2)  # noise levels, where a decoder does the rest
 COVARIANCE_SAMPLES = 20_000  # that the covariance of the data is estimated from
 
 
@@ -92,15 +93,24 @@ class Run:
         held_out = codec.encode(data, rows, stream(seed, Training.HELD_OUT_DEQUANTISATION))
         noise = torch.randn(held_out.shape, generator=stream(seed, Training.EDGE_NOISE))
         weights = self.kind.loss_weights(codec, held_out, noise)
+        loss = Loss(weights=None if weights is None else weights.to(device))
+        if self.model.decoder is not None:
+            self.model.decoder.measure(self._block())
+            loss = Loss(levels=ABOVE_HANDOVER)  # what is below, the decoder learns
         self.trainer = Trainer(
             self.model.denoiser,
             _OnDevice(self.source, device),
             held_out.to(device),
-            Loss(weights=None if weights is None else weights.to(device)),
+            loss,
             settings=self.preset.settings,
             seed=seed,
             state=state,
+            decoder=self.model.decoder,
         )
+
+    def _block(self) -> Tensor:
+        """Encoded samples that constants are measured on."""
+        return self.source.batch(0, min(COVARIANCE_SAMPLES, self.source.size))
 
     def fit(self, progress: Callable[[Trainer], None] = lambda trainer: None) -> Surrogate:
         """Train to the end, or from the last checkpoint to the end, and write the card."""
@@ -149,12 +159,13 @@ class Run:
         """The model of the best weights (of fresh data: the last), with its card."""
         chosen = self.trainer.averages if self.fresh else self.trainer.best
         with torch.no_grad():
-            for name, weight in self.model.denoiser.named_parameters():
+            for name, weight in self.trainer.weights.items():
                 best = chosen[name]
                 weight.copy_(best.half() if self.kind.half_precision else best)
         self.model.denoiser.to("cpu").eval()
-        block = self.source.batch(0, min(COVARIANCE_SAMPLES, self.source.size))
-        self.model.covariance = self.kind.covariance(block)
+        if self.model.decoder is not None:
+            self.model.decoder.eval()
+        self.model.covariance = self.kind.covariance(self._block())
         self.model.about = {
             "seed": self.seed,
             "trajectories": int(self.data.sizes["sample"]),

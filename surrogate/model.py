@@ -31,13 +31,17 @@ from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
 from surrogate.kinds.codec import Codec
+from surrogate.kinds.decoder import NO_SIGNAL, Decoder
 from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import curve
 from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
 from surrogate.sampling.steps import SIGMA_MAX, SIGMA_MIN
 
+DECODER = "decoder."  # before the names of its weights
 COVARIANCE_PARTS = ("values", "vectors")
+AUTOREGRESSIVE = "autoregressive"
 SOLVERS = {
+    AUTOREGRESSIVE: "value by value, by the decoder alone; the default where a model has one",
     "ode": "DPM-Solver++, few steps",
     "heun": "Heun, two evaluations a step",
     "sde": "the reverse SDE, with the data's covariance",
@@ -62,17 +66,23 @@ class Surrogate:
     network: Mapping[str, Any]  # settings of the network
     about: dict[str, Any] = field(default_factory=dict)
     digest: str = ""  # of its weights, once it is saved or loaded
+    decoder: Decoder | None = None  # draws data from the last noise level, where there is one
 
     @classmethod
     def untrained(
         cls, codec: Codec, seed: int, width: int | None = None, depth: int = 4
     ) -> Surrogate:
         """A model of the codec's shape with random weights."""
-        network = {"width": width, "depth": depth}
+        network: dict[str, Any] = {"width": width, "depth": depth}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(stream(seed, Training.INITIAL_WEIGHTS).initial_seed()))
-            made = Preconditioned(kind_named(codec.kind).network(codec, width, depth))
-        return cls(codec, made, Covariance.white(math.prod(codec.shape)), network)
+            kind = kind_named(codec.kind)
+            made = Preconditioned(kind.network(codec, width, depth))
+            decoder = kind.decoder(codec)
+        if decoder is not None:
+            network["decoder"] = {"width": None, "depth": None}
+        spread = Covariance.white(math.prod(codec.shape))
+        return cls(codec, made, spread, network, decoder=decoder)
 
     @property
     def kind(self) -> Kind:
@@ -133,7 +143,7 @@ class Surrogate:
         samples: int,
         seed: int = 0,
         *,
-        solver: str = "ode",
+        solver: str | None = None,
         steps: int | None = None,
         bounded: bool = True,
         progress: Callable[[int], None] = lambda count: None,
@@ -151,6 +161,13 @@ class Surrogate:
                 value=samples,
                 remedy=f"draw up to {most:,} at a time, with other seeds",
             )
+        solver = solver or self.default_solver
+        if solver == AUTOREGRESSIVE and self.decoder is None:
+            raise ModelError(
+                f"this model has no decoder, which the solver {solver} needs",
+                value=solver,
+                allowed=[name for name in SOLVERS if name != AUTOREGRESSIVE],
+            )
         if solver not in tuple(SOLVERS):
             raise ModelError(f"unknown solver {solver!r}", value=solver, allowed=SOLVERS)
         steps = SOLVER_STEPS.get(solver, DEFAULT_STEPS) if steps is None else steps
@@ -164,12 +181,26 @@ class Surrogate:
             # the noise of a whole batch is drawn even if fewer are kept: with the ODE solvers a
             # sample does not depend on the number requested
             noise = torch.randn((batch, *self.shape), generator=generator)[:count]
-            x = SIGMA_MAX * noise.to(self.device)
-            with torch.no_grad():
-                made = self._solve(denoiser, x, solver, steps, generator).cpu()
-            parts.append(self.codec.within(made) if bounded else made)
+            if solver == AUTOREGRESSIVE:
+                assert self.decoder is not None
+                made, _ = self.decoder.draw(0 * noise, NO_SIGNAL, generator, total=batch)
+            else:
+                x = SIGMA_MAX * noise.to(self.device)
+                with torch.no_grad():
+                    made = self._solve(denoiser, x, solver, steps, generator).cpu()
+                if self.decoder is not None:
+                    level = self.decoder.handover
+                    made, _ = self.decoder.draw(made, level, generator, total=batch)
+                elif bounded:
+                    made = self.codec.within(made)
+            parts.append(made)
             progress(count)
         return torch.cat(parts)
+
+    @property
+    def default_solver(self) -> str:
+        """The solver of plain samples, unless another is requested."""
+        return "ode" if self.decoder is None else AUTOREGRESSIVE
 
     @property
     def bounded(self) -> Denoiser:
@@ -185,6 +216,8 @@ class Surrogate:
             )
             return denoiser(made, torch.tensor(VE().sigma_min))  # without the noise that is left
         levels = karras(steps, SIGMA_MIN, SIGMA_MAX).to(self.device, torch.float32)
+        if self.decoder is not None:  # which goes on from its own level
+            levels = karras(steps, self.decoder.handover, SIGMA_MAX).to(levels)[:-1]
         if solver == "sde":
             return reverse_sde(denoiser, x, levels, self.covariance, generator)
         return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
@@ -198,7 +231,7 @@ class Surrogate:
         seed: int = 0,
         steps: int | None = None,
         particles: int | None = None,
-        solver: str = "ode",
+        solver: str | None = None,
         bounded: bool = True,
         progress: Callable[[int], None] = lambda count: None,
         **settings: Any,
@@ -242,14 +275,14 @@ class Surrogate:
         samples: int,
         where: sampler.Where,
         *,
-        solver: str = "ode",
+        solver: str | None = None,
         bounded: bool = True,
         progress: object = None,  # counts plain samples
         **settings: Any,
     ) -> xr.Dataset:
         """Samples given a scenario; `settings` of the method that are None are its defaults."""
-        if solver != "ode" or not bounded:
-            name = "solver" if solver != "ode" else "bounded"
+        if solver is not None or not bounded:
+            name = "solver" if solver is not None else "bounded"
             raise ModelError(
                 f"{name} applies to plain samples",
                 value=solver if name == "solver" else bounded,
@@ -265,7 +298,7 @@ class Surrogate:
         samples: int,
         *,
         seed: int = 0,
-        solver: str = "ode",
+        solver: str | None = None,
         method: str = "auto",
         particles: int | None = None,
         **settings: Any,
@@ -282,6 +315,7 @@ class Surrogate:
         for name in settings:
             if name not in (*known, "progress"):
                 raise unknown_keyword(name, known, "sample")
+        solver = solver or self.default_solver
         x = self.draw(samples, seed, solver=solver, **settings)
         return self.codec.to_dataset(x).assign_attrs(
             surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest
@@ -315,6 +349,8 @@ class Surrogate:
             raise ModelError(f"{str(folder)!r} exists", value=place, remedy=Setting("force", True))
         weights = {f"network.{k}": v for k, v in self.denoiser.network.state_dict().items()}
         spread = {f"covariance.{k}": getattr(self.covariance, k) for k in COVARIANCE_PARTS}
+        if self.decoder is not None:
+            weights |= {DECODER + k: v for k, v in self.decoder.state_dict().items()}
         with store.model_folder(Path(folder)) as part:
             kept = {name: narrowest(value) for name, value in (weights | spread).items()}
             self.digest = tensor_files.write_tensors(part / WEIGHTS, kept)
@@ -347,10 +383,15 @@ class Surrogate:
             spread = Covariance.restore(*(tensors.pop(f"covariance.{k}") for k in COVARIANCE_PARTS))
             if spread.size != math.prod(codec.shape):
                 raise ModelError(f"{place / WEIGHTS} does not fit its description")
-            weights = {name.removeprefix("network."): value for name, value in tensors.items()}
+            weights = {
+                name.removeprefix("network."): value
+                for name, value in tensors.items()
+                if not name.startswith(DECODER)
+            }
             network = dict(config["network"])
             denoiser = _denoiser(kind, codec, network, weights)
-            made = cls(codec, denoiser, spread, network, dict(config["about"]), digest)
+            decoder = _decoder(kind, codec, network, tensors)
+            made = cls(codec, denoiser, spread, network, dict(config["about"]), digest, decoder)
         except ModelError as problem:
             raise problem.at(f"{place} cannot be used") from None
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
@@ -373,6 +414,24 @@ def _denoiser(
     width, depth = network["width"], network["depth"]
     made = tensor_files.restored(lambda: kind.network(codec, width, depth), depth, weights)
     return Preconditioned(made.requires_grad_()).eval()
+
+
+def _decoder(
+    kind: Kind, codec: Codec, network: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> Decoder | None:
+    """The decoder of this description, if it has one."""
+    own = {k.removeprefix(DECODER): v for k, v in tensors.items() if k.startswith(DECODER)}
+    sizes = network.get("decoder")
+    if sizes is None or not own:
+        return None
+
+    def make() -> Decoder:
+        made = kind.decoder(codec, sizes.get("width"), sizes.get("depth"))
+        if made is None:
+            raise ModelError(f"{kind.name} have no decoder", value=kind.name)
+        return made
+
+    return tensor_files.restored(make, 1, own).requires_grad_()
 
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Surrogate:

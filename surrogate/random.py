@@ -28,6 +28,8 @@ class Training(IntEnum):
     HELD_OUT_DEQUANTISATION = 10
     HELD_OUT_CHOICE = 11
     EDGE_NOISE = 12
+    DECODER = 13  # by step
+    DECODER_VALIDATION = 14
 
 
 class Evaluation(IntEnum):

@@ -10,7 +10,7 @@ checkpoint bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,7 +23,20 @@ from surrogate.diffusion.losses import Loss
 from surrogate.errors import ModelError, TrainingError
 from surrogate.random import Training, stream
 
+DECODER = "decoder."  # before the names of a decoder's weights
 MOMENTS = "exp_avg", "exp_avg_sq"  # what AdamW keeps of the gradients, beside the number of steps
+
+
+class Decoder(Protocol):
+    """A second network that learns from the same batches; see `surrogate.kinds.decoder`."""
+
+    def loss(self, clean: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of each clean sample, (B,)."""
+        ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Its weights by name."""
+        ...
 
 
 class Source(Protocol):
@@ -75,11 +88,12 @@ def _out_of_bounds(name: str, bounds: str, value: object) -> ModelError:
 
 @dataclass(frozen=True)
 class Look:
-    """An evaluation: the training loss since the last one, and the loss on held-out data."""
+    """An evaluation: the training loss since the last one, and the losses on held-out data."""
 
     step: int
     loss: float
     held_out: float
+    decoder: float | None = None  # held-out loss of the decoder, if there is one
 
 
 @dataclass
@@ -89,12 +103,12 @@ class State:
     step: int
     tensors: dict[str, Tensor]
     looks: list[Look] = field(default_factory=list)
-    best: float = math.inf
+    best: dict[str, float] = field(default_factory=dict)  # least held-out loss of each network
 
     def to_config(self) -> dict[str, Any]:
         return {
             "step": self.step,
-            "best": None if math.isinf(self.best) else self.best,
+            "best": self.best,
             "looks": [asdict(look) for look in self.looks],
         }
 
@@ -102,10 +116,15 @@ class State:
     def from_config(cls, config: dict[str, Any], tensors: dict[str, Tensor]) -> State:
         try:
             looks = [
-                Look(int(look["step"]), float(look["loss"]), float(look["held_out"]))
+                Look(
+                    int(look["step"]),
+                    float(look["loss"]),
+                    float(look["held_out"]),
+                    None if look.get("decoder") is None else float(look["decoder"]),
+                )
                 for look in config["looks"]
             ]
-            best = math.inf if config["best"] is None else float(config["best"])
+            best = {str(name): float(value) for name, value in dict(config["best"]).items()}
             return cls(int(config["step"]), tensors, looks, best)
         except (KeyError, TypeError, ValueError, OverflowError) as problem:
             raise ModelError(f"the checkpoint is damaged: {problem!r}") from None
@@ -123,6 +142,7 @@ class Trainer:
         settings: Settings | None = None,
         seed: int = 0,
         state: State | None = None,
+        decoder: Decoder | None = None,
     ) -> None:
         if not isinstance(denoiser, nn.Module) or not any(
             weight.requires_grad for weight in denoiser.parameters()
@@ -134,13 +154,16 @@ class Trainer:
             raise ModelError("a run needs held-out samples to be judged by", remedy="hold some out")
         self.denoiser, self.source, self.held_out = denoiser, source, held_out
         self.loss, self.settings, self.seed = loss or Loss(), settings or Settings(), seed
+        self.decoder = decoder
         self.weights = {name: w for name, w in denoiser.named_parameters() if w.requires_grad}
+        if decoder is not None:
+            self.weights |= {DECODER + name: w for name, w in decoder.named_parameters()}
         self.averages = {name: value.detach().clone() for name, value in self.weights.items()}
         self.best = {name: value.clone() for name, value in self.averages.items()}
         self.optimizer = torch.optim.AdamW(
             self.weights.values(), lr=self.settings.rate, weight_decay=self.settings.decay
         )
-        self.step, self.looks, self.least = 0, list[Look](), math.inf
+        self.step, self.looks, self.least = 0, list[Look](), dict[str, float]()
         self._since = list[Tensor]()
         if state is not None:
             self.restore(state)
@@ -168,7 +191,7 @@ class Trainer:
             return True
         recent = self.looks[-self.settings.patience :]
         return len(recent) == self.settings.patience and all(
-            look.held_out > self.least for look in recent
+            value > self.least[name] for look in recent for name, value in _losses(look).items()
         )
 
     def advance(self) -> None:
@@ -178,8 +201,13 @@ class Trainer:
         loss = self.loss(self.denoiser, clean, generator).mean()
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        size = nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
-        if not math.isfinite(size.item() + loss.item()):
+        size = self._clip("")
+        if self.decoder is not None:
+            own = stream(self.seed, Training.DECODER, self.step)
+            second = self.decoder.loss(clean, own).mean()
+            second.backward()  # type: ignore[no-untyped-call]
+            size = size + self._clip(DECODER) + second.item()
+        if not math.isfinite(size + loss.item()):
             raise self._diverged(loss.item())
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate_at(self.step)
@@ -189,6 +217,11 @@ class Trainer:
         self._since.append(loss.detach())
         if self.step % self.settings.check_every == 0 or self.step == self.settings.steps:
             self.look()
+
+    def _clip(self, part: str) -> float:
+        """Clip the gradients of one network; their norm before."""
+        own = [w for name, w in self.weights.items() if name.startswith(DECODER) == bool(part)]
+        return float(nn.utils.clip_grad_norm_(own, self.settings.clip))
 
     def _average(self) -> None:
         # the average starts short, so that the first weights are soon forgotten
@@ -205,23 +238,40 @@ class Trainer:
 
     def look(self) -> None:
         """Measure the held-out loss of the averaged weights, and keep them if they are best."""
-        held_out, recent = self.measure(), torch.stack(self._since).mean().item()
-        if not max(held_out, recent) < self.hopeless:
-            raise self._diverged(max(held_out, recent))
+        recent = torch.stack(self._since).mean().item()
+        look = self.measure(recent)
+        worst = max(look.held_out, recent)
+        if not worst < self.hopeless or not math.isfinite(look.decoder or 0.0):
+            raise self._diverged(worst)
         self._since = []
-        self.looks.append(Look(self.step, recent, held_out))
-        if held_out < self.least:
-            self.least = held_out
-            self.best = {name: value.clone() for name, value in self.averages.items()}
+        self.looks.append(look)
+        for part, loss in _losses(look).items():
+            if loss < self.least.get(part, math.inf):
+                self.least[part] = loss
+                self.best |= {
+                    name: value.clone()
+                    for name, value in self.averages.items()
+                    if name.startswith(DECODER) == bool(part)
+                }
 
-    def measure(self) -> float:
-        """The mean held-out loss of the averaged weights, with the same noise every time."""
+    def measure(self, recent: float = math.nan) -> Look:
+        """The mean held-out losses of the averaged weights, with the same noise every time."""
         current = {name: value.detach().clone() for name, value in self.weights.items()}
         self._load(self.averages)
         try:
-            return self._held_out_loss(self.denoiser)
+            held_out = self._held_out_loss(self.denoiser)
+            return Look(self.step, recent, held_out, self._decoder_loss())
         finally:
             self._load(current)
+
+    @torch.no_grad()
+    def _decoder_loss(self) -> float | None:
+        if self.decoder is None:
+            return None
+        generator, total = stream(self.seed, Training.DECODER_VALIDATION), 0.0
+        for part in self.held_out.split(2048):
+            total += float(self.decoder.loss(part, generator).sum())
+        return total / len(self.held_out)
 
     @cached_property
     def hopeless(self) -> float:
@@ -262,7 +312,7 @@ class Trainer:
                 tensors[f"{moment}.{name}"] = self.optimizer.state[weight][moment].clone()
         if self._since:
             tensors["since"] = torch.stack(self._since)
-        return State(self.step, tensors, list(self.looks), self.least)
+        return State(self.step, tensors, list(self.looks), dict(self.least))
 
     def restore(self, state: State) -> None:
         """Continue from a state; one of another model is refused, and nothing changes."""
@@ -290,8 +340,14 @@ class Trainer:
                     "step": torch.tensor(float(state.step)),
                     **{moment: found[moment][name] for moment in moments},
                 }
-        self.step, self.looks, self.least = state.step, list(state.looks), state.best
+        self.step, self.looks, self.least = state.step, list(state.looks), dict(state.best)
         self._since = list(state.tensors.get("since", torch.zeros(0)))
+
+
+def _losses(look: Look) -> dict[str, float]:
+    """Held-out losses by the prefix of a network's weights."""
+    found = {"": look.held_out}
+    return found if look.decoder is None else {**found, DECODER: look.decoder}
 
 
 class _Shrinking(Denoiser):

@@ -10,6 +10,7 @@ from torch import Tensor
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.denoise import Denoiser
 from surrogate.kinds.codec import Codec
+from surrogate.kinds.decoder import Decoder
 from surrogate.kinds.kind import Kind
 
 
@@ -43,6 +44,10 @@ class Prior(Protocol):
     @property
     def bounded(self) -> Denoiser:
         """The denoiser with its estimates kept within the ranges of the variables."""
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """Draws data from the last noise level; None where the denoiser does it all."""
 
     @property
     def digest(self) -> str:

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from constraints import (
     Classifier,
@@ -36,6 +36,7 @@ from constraints.errors import ImpossibleError
 from constraints.gaussian.equations import Equations, bounds, split
 from constraints.gaussian.latent import to_latents
 from surrogate.guidance.prior import Prior
+from surrogate.kinds.decoder import Pins
 
 MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
 SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
@@ -163,17 +164,43 @@ class Scenario:
         found: Tensor = self.latent_layout.flatten(latent)
         return found
 
+    @cached_property
+    def pins(self) -> Pins:
+        """The linear equations and inequalities of a hard formula, for a decoder to meet."""
+        decoder = self.prior.decoder
+        if decoder is None or not self.hard:
+            return Pins.none(self.size)
+
+        def signals(y: Tensor) -> Tensor:
+            found: Tensor = self.latent_layout.flatten(
+                self.grouped(decoder.signals(self.shaped(y)))
+            )
+            return found
+
+        zero = torch.zeros(self.size, dtype=torch.float64)
+        matrix, offset = _linear_map(signals, zero, self.latent_layout.size)
+        parts = [self._equations]
+        if self.rest is not None:
+            parts.append(bounds(self.rest))
+        rows = torch.cat([part.rows for part in parts])
+        known = rows @ offset
+        low = torch.cat([part.low for part in parts]) - known
+        high = torch.cat([part.high for part in parts]) - known
+        return Pins(rows @ matrix, low, high)
+
+    def decode(self, x_t: Tensor, sigma: float, generator: Generator) -> tuple[Tensor, Tensor]:
+        """Clean points (B, D) that the prior's decoder draws at a noise level, given the linear part
+        of the formula, and the log-probability of that part for each, (B,)."""
+        assert self.prior.decoder is not None
+        x_0, log_weights = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins)
+        return self.joined(x_0), log_weights
+
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
         """G (L, D) and c (L,) with g(x) ≈ G x + c about a point (D,)."""
         return self._affine_map or self._jacobian(about)
 
     def _jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
-        size = self.latent_layout.size
-        with torch.enable_grad():  # row i is the gradient of signal i at a copy of its own
-            copies = about.expand(size, -1).clone().requires_grad_()
-            signals: Tensor = self._decoded(copies).diagonal()
-            (matrix,) = torch.autograd.grad(signals.sum(), copies)
-        return matrix, signals.detach() - matrix @ about
+        return _linear_map(self._decoded, about, self.latent_layout.size)
 
     def equations_about(self, about: Tensor) -> Equations:
         """The equations of the formula in normalised coordinates: rows (k, D)."""
@@ -292,3 +319,14 @@ def _without_gradient(own: Classifier) -> Callable[[Tensor], Tensor]:
     """The classifier's function, constant for autograd."""
     call = own.call
     return lambda x: call(x.detach())
+
+
+def _linear_map(
+    signals: Callable[[Tensor], Tensor], about: Tensor, size: int
+) -> tuple[Tensor, Tensor]:
+    """G (L, D) and c (L,) with signals(x) ≈ G x + c about a point (D,), for L = `size` signals."""
+    with torch.enable_grad():  # row i is the gradient of signal i at a copy of its own
+        copies = about.expand(size, -1).clone().requires_grad_()
+        found: Tensor = signals(copies).diagonal()
+        (matrix,) = torch.autograd.grad(found.sum(), copies)
+    return matrix, found.detach() - matrix @ about

@@ -92,7 +92,10 @@ def twisted(
             log_weights = torch.full_like(log_weights, float(smc.log_mean_exp(log_weights)))
             x_t, state, ancestors = x_t[rows], state[rows], ancestors[rows]
         if float(sigma_s) == 0:
-            x_0, log_ratio = draw_clean(posterior, state.denoised, generator)
+            if scenario.prior.decoder is not None:
+                x_0, log_ratio = scenario.decode(x_t, float(sigma_t), generator)
+            else:
+                x_0, log_ratio = draw_clean(posterior, state.denoised, generator)
             verdicts = scenario.satisfied(x_0)
             log_weights = log_weights + log_ratio - state.psi + scenario.log_value(x_0, verdicts)
             progress(1)

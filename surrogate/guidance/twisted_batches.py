@@ -96,15 +96,15 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
     return made
 
 
-def levels(covariance: Covariance, steps: int) -> Tensor:
-    """Noise levels σ_T > ... > 0, (steps + 1,).
+def levels(covariance: Covariance, steps: int, last: float = PARTICLE_SIGMA_MIN) -> Tensor:
+    """Noise levels σ_T > ... > `last` > 0, (steps + 1,).
 
     While noise hides the data the reverse kernel is exact for any step size: the first step leads
     from the greatest level to that at which the direction of largest variance stands out.
     """
     widest = float(covariance.values.max()) ** 0.5
     visible = min(max(SIGMA_VISIBLE, 2 * widest), SIGMA_MAX / 2)
-    below = karras(steps - 1, PARTICLE_SIGMA_MIN, visible).double()
+    below = karras(steps - 1, last, visible).double()
     return torch.cat([below.new_tensor([SIGMA_MAX]), below])
 
 
@@ -116,7 +116,9 @@ def _run(
     posteriors: Posteriors,
 ) -> list[Particles]:
     """Independent batches with `particles` particles in all."""
-    sigmas = levels(question.scenario.covariance, steps)
+    decoder = question.scenario.prior.decoder
+    last = PARTICLE_SIGMA_MIN if decoder is None else decoder.handover
+    sigmas = levels(question.scenario.covariance, steps, last)
     progress = question.counted(BATCHES * steps)
     size = math.ceil(particles / BATCHES)
     return [

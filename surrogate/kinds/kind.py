@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.kinds.decoder import Decoder
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -110,6 +111,12 @@ class Kind(ABC):
         self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
     ) -> Codec:
         """The codec of a dataset whose samples `learned` (their numbers) are learned from."""
+
+    def decoder(
+        self, codec: Codec, width: int | None = None, depth: int | None = None
+    ) -> Decoder | None:
+        """An untrained decoder for samples of the codec; None where the diffusion does it all."""
+        return None
 
     @abstractmethod
     def codec_from_config(self, config: Mapping[str, Any]) -> Codec:

@@ -36,19 +36,27 @@ def fitting_width(patches: int, numbers: int) -> int:
 
 
 class TemporalMLP(nn.Module):
-    """(B, C, T) to (B, C, T), initially zero; `width` None: chosen by the size of the series."""
+    """(B, C, T) to (B, `outputs`, T), initially zero; `width` None: chosen by the series' size."""
 
-    def __init__(self, channels: int, steps: int, width: int | None = None, depth: int = 4) -> None:
+    def __init__(
+        self,
+        channels: int,
+        steps: int,
+        width: int | None = None,
+        depth: int = 4,
+        outputs: int | None = None,
+    ) -> None:
         super().__init__()
-        at_least_one(channels=channels, steps=steps, depth=depth)
-        self.shape = channels, steps
+        outputs = channels if outputs is None else outputs
+        at_least_one(channels=channels, steps=steps, depth=depth, outputs=outputs)
+        self.shape, self.outputs = (channels, steps), outputs
         self.patches, self.patch = patching(channels, steps)
         if width is None:
             width = fitting_width(self.patches, channels * self.patch)
         at_least_one(width=width)
         self.noise = NoiseEmbedding()
         self.enter = nn.Linear(channels * self.patch, width)
-        self.leave = nn.Linear(width, channels * self.patch)
+        self.leave = nn.Linear(width, outputs * self.patch)
         self.within = nn.ModuleList(Block(width) for _ in range(depth))
         self.across = nn.ModuleList(
             Block(width, self.patches) for _ in range(depth if self.patches > 1 else 0)
@@ -60,7 +68,7 @@ class TemporalMLP(nn.Module):
         nn.init.zeros_(self.leave.bias)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        """The network's output at x (B, C, T) and c_noise (B,) or (1,): (B, C, T)."""
+        """The network's output at x (B, C, T) and c_noise (B,) or (1,): (B, outputs, T)."""
         features = self.noise(noise)
         hidden = self.enter(self._cut(x)) + self.place
         for i, block in enumerate(self.within):
@@ -76,10 +84,9 @@ class TemporalMLP(nn.Module):
         return whole.reshape(len(x), channels, self.patches, self.patch).transpose(1, 2).flatten(2)
 
     def _join(self, cut: Tensor) -> Tensor:
-        """The inverse of `_cut`."""
-        channels, steps = self.shape
-        parts = cut.reshape(len(cut), self.patches, channels, self.patch).transpose(1, 2)
-        return parts.flatten(2)[..., :steps]
+        """Patches (B, P, outputs * steps in each) as a series: the inverse of `_cut`."""
+        parts = cut.reshape(len(cut), self.patches, self.outputs, self.patch).transpose(1, 2)
+        return parts.flatten(2)[..., : self.shape[1]]
 
 
 def _waves(patches: int, width: int) -> Tensor:

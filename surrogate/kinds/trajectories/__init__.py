@@ -7,6 +7,7 @@ from surrogate.lazy import submodules
 if TYPE_CHECKING:
     from surrogate.kinds.trajectories import codec as codec
     from surrogate.kinds.trajectories import config_layout as config_layout
+    from surrogate.kinds.trajectories import decoder as decoder
     from surrogate.kinds.trajectories import layout as layout
 
 __getattr__ = submodules(__name__)

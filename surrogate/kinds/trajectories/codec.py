@@ -26,7 +26,10 @@ from torch import Tensor
 
 from constraints import Layout
 from constraints.errors import Action
+from constraints.physics.linear_laws import LinearLaw, linear_laws
+from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
+from surrogate.io.attributes import simulation_in
 from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
@@ -207,6 +210,23 @@ class TimeSeriesCodec(Codec):
             y = y.movedim(1, -1) if variable.kind == "words" else y[:, 0]
             made[variable.name] = y[:, 0] if variable.static else y
         return made
+
+    def values(self, x: Tensor) -> dict[str, Tensor]:
+        """Every variable and total of finished samples in data units, (B, K, T) or (B, K, 1)."""
+        return self._signals(x, whole=True)
+
+    @cached_property
+    def linear_laws(self) -> tuple[LinearLaw, ...]:
+        """The rules of every trajectory that are linear in the values at t and t-1."""
+        rules = from_network(simulation_in(self.about)).values()
+        rows = [linear_laws(rule, self.signals) for rule in rules]
+        return tuple(law for found in rows for law in found or ())
+
+    @cached_property
+    def markov(self) -> bool:
+        """Whether the future depends on the present alone: simulated, without events."""
+        about = simulation_in(self.about)
+        return bool(about) and not (about.get("network") or {}).get("events")
 
     def _signals(self, x: Tensor, whole: bool) -> dict[str, Tensor]:
         """Every variable and total in data units, (B, K, T) or (B, K, 1)."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from constraints import Formula, Layout
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.kinds.decoder import Decoder
     from surrogate.kinds.drawing import Drawing
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
@@ -92,6 +93,12 @@ class Trajectories(Kind):
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
         channels, steps = codec.shape
         return networks.temporal_mlp.TemporalMLP(channels, steps, width, depth)
+
+    def decoder(
+        self, codec: Any, width: int | None = None, depth: int | None = None
+    ) -> Decoder | None:
+        made: Decoder = trajectories.decoder.TrajectoryDecoder(codec, width, depth)
+        return made
 
     def loss_weights(self, codec: Codec, held_out: Tensor, noise: Tensor) -> Tensor:
         return diffusion.losses.emphasis(held_out, codec.within, noise)

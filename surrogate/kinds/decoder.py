@@ -1,0 +1,93 @@
+"""Decoders: data drawn from the last noise level, x_0 ~ p(x_0 | x_0 + σn), value by value.
+
+The reverse diffusion ends at a noise level σ of its own (`handover`). From there a decoder draws
+the values one after another, each given those before it and the noisy point. It draws counts and
+words themselves, so nothing is rounded, and it truncates each to what laws allow. At σ = ∞ the
+noisy point tells nothing, and the decoder is an autoregressive model of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor, nn
+
+NO_SIGNAL = math.inf  # the noise level that hides everything
+HANDOVER = 0.3  # normalised units: below, the diffusion's errors are those of single counts
+
+
+@dataclass(frozen=True)
+class Pins:
+    """Linear conditions low <= rows @ y <= high: rows (k, D), ends (k,).
+
+    y are the coordinates of a point (D,) in data units, before they are transformed and normalised.
+    """
+
+    rows: Tensor
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def none(cls, size: int) -> Pins:
+        nothing = torch.zeros(0, size, dtype=torch.float64)
+        return cls(nothing, nothing[:, 0], nothing[:, 0])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Uniforms:
+    """Uniform numbers for `count` points, the first of `total` that get their own."""
+
+    def __init__(self, generator: Generator, count: int, total: int | None = None) -> None:
+        self.generator, self.count, self.total = generator, count, max(count, total or 0)
+
+    def __call__(self, each: int) -> Tensor:
+        """(each, count), float64."""
+        shape = each, self.total
+        made = torch.rand(shape, generator=self.generator, dtype=torch.float64)
+        return made[:, : self.count]
+
+
+class Decoder(nn.Module, ABC):
+    """p(x_0 | x_σ) as a network; normalised points have the shape of the codec's."""
+
+    handover: float = HANDOVER  # the noise level at which it takes over from the diffusion
+
+    @abstractmethod
+    def measure(self, clean: Tensor) -> None:
+        """Set the constants that it standardises its inputs with, from encoded samples."""
+
+    @abstractmethod
+    def loss(self, clean: Tensor, generator: Generator) -> Tensor:
+        """The negative log-likelihood of encoded samples (B, *shape), per number: (B,)."""
+
+    @abstractmethod
+    def draw(
+        self,
+        noisy: Tensor,
+        sigma: float,
+        generator: Generator,
+        pins: Pins | None = None,
+        *,
+        total: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Clean points given noisy ones (B · instances, *shape) at the noise level σ, and their
+        log-weights (B,), in float64.
+
+        Each of the conditions `pins`, which may be about several instances, is met by the last
+        value that it concerns: that one is drawn from what the condition leaves of it, and the
+        probability of what it leaves is a factor of the weight. Random numbers are drawn for
+        `total` points, so that the first ones do not depend on how many there are.
+        """
+
+    @abstractmethod
+    def signals(self, y: Tensor) -> dict[str, Tensor]:
+        """The signals that formulas see of coordinates in data units (B, *shape): a linear map."""
+
+    @abstractmethod
+    def log_prob(self, clean: Tensor) -> Tensor:
+        """log p(x_0) of encoded samples (B, *shape) without any noisy point: (B,)."""
