@@ -120,8 +120,8 @@ def test_configurations_round_trip(name: str, low: float, factor: float) -> None
     [
         ({"name": "vpp"}, "unknown noise schedule 'vpp'; choose one of ve, vp, sub-vp, edm"),
         ({"name": ["ve"]}, "unknown noise schedule"),
-        ({"sigma_min": 1.0}, "needs a name: one of ve"),
-        ({"name": "ve", "sigma": 1}, "ve has no setting 'sigma'; it has sigma_min, sigma_max"),
+        ({"sigma_min": 1.0}, "needs a name (have: ve"),
+        ({"name": "ve", "sigma": 1}, "ve has no setting 'sigma' (have: sigma_min, sigma_max"),
         ({"name": "ve", "sigma_min": -1}, "sigma_min of schedule ve must be a number > 0, not -1"),
         ({"name": "vp", "beta_max": "20"}, "beta_max of schedule vp must be a number > 0"),
         ({"name": "vp", "beta_max": math.nan}, "must be a number > 0, not nan"),

@@ -301,7 +301,11 @@ def gaps(data: xr.Dataset) -> xr.Dataset:
         (epidemic(2).assign(log_weight=("sample", [-np.inf] * 2)), epidemic(9), "log_weight must"),
         (epidemic(2).assign(log_weight=("sample", ["a", "b"])), epidemic(9), "log_weight must"),
         (epidemic(2).assign(log_weight=("time", np.zeros(8))), epidemic(9), "log_weight must"),
-        (xr.Dataset({"S": ("time", [1, 2])}), epidemic(9), "these have (time)"),
+        (
+            xr.Dataset({"S": ("time", [1, 2])}),
+            epidemic(9),
+            "no kind of data has the dimensions (time) (have: traj",
+        ),
         (np.zeros((3, 4)), epidemic(9), "the samples are images, the reference are trajectories"),
     ],
 )

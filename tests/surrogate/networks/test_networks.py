@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from surrogate.errors import ModelError
 from surrogate.networks.residual_mlp import ResidualMLP
 from surrogate.networks.temporal_mlp import (
+    MAX_PATCHES,
     MAX_SINGLE_PATCH,
-    PATCH,
-    PATCHES,
+    PATCH_NUMBERS,
     TemporalMLP,
     fitting_width,
     patching,
@@ -160,15 +160,15 @@ def test_double_precision() -> None:
 @settings(deadline=None, max_examples=300, derandomize=True)
 def test_patching(channels: int, steps: int) -> None:
     patches, each = patching(channels, steps)
-    assert 1 <= patches <= PATCHES
+    assert 1 <= patches <= MAX_PATCHES
     assert 1 <= each <= steps
     assert (patches - 1) * each < steps <= patches * each  # all is covered, no patch is empty
     if channels * steps <= MAX_SINGLE_PATCH:
         assert patches == 1
-    elif steps <= PATCHES or channels * steps <= PATCH * PATCHES / 2:
-        assert channels * each <= max(channels, PATCH)
+    elif steps <= MAX_PATCHES or channels * steps <= PATCH_NUMBERS * MAX_PATCHES / 2:
+        assert channels * each <= max(channels, PATCH_NUMBERS)
     if patches > 1:  # one patch fewer would be longer than allowed
-        longest = max(1, PATCH // channels, -(-steps // PATCHES))
+        longest = max(1, PATCH_NUMBERS // channels, -(-steps // MAX_PATCHES))
         assert each <= longest < steps / (patches - 1)
     assert 128 <= fitting_width(patches, channels * each) <= 512
 
