@@ -171,7 +171,7 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
 
 
 def _show(found: Explanation) -> None:
-    """A table for people; lines of plain text where the output goes elsewhere."""
+    """A coloured table on a terminal, else lines of plain text."""
     from constraints.explanation import HEADER
 
     screen = Console(highlight=False)

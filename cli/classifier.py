@@ -170,7 +170,7 @@ def _words() -> list[str]:
 
 @contextmanager
 def _watched(say: Console) -> Iterator[Callable[[Progress], None]]:
-    """Progress: a bar for people; a line now and then where the output goes elsewhere."""
+    """Progress: a bar on a terminal, else a line now and then."""
     begun = told = time.monotonic()
     bars: dict[str, Callable[..., None]] = {}
     seen: dict[str, int] = {}

@@ -32,7 +32,7 @@ def simulator_models(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def surrogate_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Model folders beside the person and bundled models; any folder if none begins so."""
+    """Model folders in the working directory and bundled models; else any folder."""
     from surrogate.io.model_folder import CONFIG, bundled
 
     beside = [place for place in Path().iterdir() if (place / CONFIG).is_file()]

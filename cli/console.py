@@ -12,15 +12,15 @@ SECONDS_BETWEEN_LINES = 20.0  # of progress, where the output is no terminal
 
 
 def messages(quiet: bool) -> Console:
-    """Where a command speaks to a person."""
+    """The console for messages, on stderr."""
     return Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def bar(console: Console, what: str, total: int) -> Iterator[Callable[..., None]]:
-    """A progress bar; yields a function that advances it, and may say more: advance(1, "loss 0.6").
+    """A progress bar; yields a function that advances it, with a note: advance(1, "loss 0.6").
 
-    Silent where nobody watches.
+    Nothing is shown where stderr is no terminal.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -33,14 +33,14 @@ def bar(console: Console, what: str, total: int) -> Iterator[Callable[..., None]
         task = progress.add_task(what, total=total)
 
         def advance(count: int, note: str = "") -> None:
-            said = f"{what}  {note}" if note else what
-            progress.update(task, advance=count, description=said)
+            label = f"{what}  {note}" if note else what
+            progress.update(task, advance=count, description=label)
 
         yield advance
 
 
 def size(count: int) -> str:
-    """Bytes for people: 0.6 MB."""
+    """Bytes in a readable unit: 0.6 MB."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:.1f} {unit}"

@@ -44,8 +44,8 @@ def command(
     """Measure how far DATA (trajectories, a table or images) is from reference data.
 
     Each distance stands beside its noise floor: what it is between two samples of the reference's
-    own law. A ratio of 1 is as close as these numbers of samples can tell. Of tables it also tells
-    whether DATA repeats rows that were learned from, and how well a column is learned from it.
+    own law. A ratio of 1 is the noise of these numbers of samples. For tables the result also
+    shows whether DATA copies training rows, and how well a column is predicted from it.
 
     \b
     surrogate evaluate samples.nc --against trajectories.nc
@@ -77,7 +77,7 @@ def command(
 
 
 def _show(found: Evaluation) -> None:
-    """A table for people; lines of plain text where the output goes elsewhere."""
+    """A coloured table on a terminal, else lines of plain text."""
     from surrogate.evaluation.result import HEADER
 
     screen = Console(highlight=False)

@@ -43,9 +43,9 @@ def write_data(data: Data, *targets: str | Path) -> None:
     from surrogate.kinds import kind_of
 
     kind = kind_of(data)
-    told = with_history(cast("xr.Dataset", data)) if hasattr(data, "data_vars") else data
+    written = with_history(cast("xr.Dataset", data)) if hasattr(data, "data_vars") else data
     for target in targets:
-        kind.write(told, target)
+        kind.write(written, target)
 
 
 def with_history(data: xr.Dataset) -> xr.Dataset:

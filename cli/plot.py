@@ -73,9 +73,9 @@ def command(
 ) -> None:
     """Draw the trajectories in DATA as a fan chart, one panel per species.
 
-    Of a scenario, required values are dots and what it forbids is hatched. Of a table, a panel for
-    each column shows how its values are spread; --species A,B chooses columns. Images are shown
-    side by side, those that do not meet what was asked of them in a red frame.
+    Values that a scenario requires are dots, values that it forbids are hatched. A table has a
+    panel for each column with the distribution of its values; --species A,B chooses columns. Images
+    are shown side by side, those that violate the scenario in a red frame.
     """
     for path in filter(None, (data, against, observed)):
         files.check_exists(path)

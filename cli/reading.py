@@ -85,7 +85,7 @@ def escaped(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def hint(found: Opened, say: Callable[[str], None]) -> None:
-    """Print how data may have been meant instead."""
+    """Print another way to read these data, if there is one."""
     parts = found.kind.hint(found.data)
     if parts:
         text = SurrogateError("", remedy=parts).render("command").removeprefix("; ")

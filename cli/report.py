@@ -47,11 +47,11 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write one page about DATA, trajectories, a table or images, which needs nothing but itself.
+    """Write one page about DATA, trajectories, a table or images, without other files.
 
-    What was asked and how probable that is, fan charts with the scenario drawn on them, how many
-    meet each rule, how far they are from a reference, what they cost, where they come from. Of a
-    table: its columns, what goes together, whether rows were memorised, what can be learned.
+    The page shows the scenario and its probability, fan charts with the scenario drawn on them, the
+    share that meets each rule, distances from a reference, cost and provenance; for a table its
+    columns, their dependence, copies of training rows, and how well a column is predicted.
 
     \b
     surrogate report samples.nc --against reference.nc

@@ -57,7 +57,7 @@ def _probability(found: Diagnostics, say: Console) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: 3 hours."""
+    """Seconds in a readable unit: 3 hours."""
     if seconds >= 1e6 * YEAR:
         return f"{seconds / YEAR:.0e} years"
     for size, name in ((YEAR, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes")):

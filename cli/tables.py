@@ -1,4 +1,4 @@
-"""Tables on the command line: the options that say how one is read, and what is read."""
+"""Tables on the command line: options for reading them, and for comparing them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def open_data(
     image: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> xr.Dataset:
-    """What to learn from; what was understood of it is printed."""
+    """Training data; what was assumed about them is printed."""
     given = {**table, **image} | ({"types": types_in(types)} if types else {})
     found = reading.opened(path, given, say)
     data = found.kind.learnable(found.data, path, found.options, reading.escaped(say))

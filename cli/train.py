@@ -100,11 +100,11 @@ def command(
     trajectories.nc].
 
     DATA is netCDF or Zarr with dimensions (sample, time) or (sample), or a table of your own (CSV,
-    TSV, Parquet). Its rows are learned as they are, numbers, words and dates, unless you say how
-    they are steps of runs: a long table (--id, --time), or one series to be cut into windows
+    TSV, Parquet). Its rows are samples of numbers, categories and dates, unless options state that
+    they are time steps: a long table (--id, --time), or one series to be cut into windows
     (--window). Images are arrays (.npz, .npy), IDX as MNIST has it, or a folder of PNG and JPEG.
 
-    Ctrl-C keeps a run so that --resume, with the same words, goes on with it.
+    Ctrl-C stops a run; the same command with --resume continues it.
 
     \b
     surrogate train trajectories.nc
@@ -214,7 +214,7 @@ def _places(out: str, resume: bool, force: bool) -> tuple[Path, Path]:
         raise UsageError(
             f"{str(checkpoints)!r} holds an interrupted run",
             value=str(checkpoints),
-            remedy=f"go on with it ({_started(checkpoints)}), or start anew with --force",
+            remedy=f"go on with it ({_started(checkpoints)}), or start again with --force",
         )
     return target, checkpoints
 
@@ -286,7 +286,7 @@ def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], x
 
 
 def _trained(run: Run, target: Path, checkpoints: Checkpoints, say: Console) -> Surrogate:
-    """The model, trained and written; whatever stops it, what there is to go on with is said."""
+    """Train and write the model; where that stops, report how to continue."""
     again = shlex.join([*checkpoints.command, "--resume"])
     try:
         with _stoppable() as stopping, _watched(run.trainer, say) as progress:
@@ -308,7 +308,7 @@ def _trained(run: Run, target: Path, checkpoints: Checkpoints, say: Console) -> 
 
 @contextmanager
 def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C (or SIGTERM) came: the step is finished first. The second one is at once."""
+    """Whether Ctrl-C (or SIGTERM) came: the step is finished first. A second one stops at once."""
     asked: list[int] = []
 
     def ask(number: int, frame: Any) -> None:
@@ -329,7 +329,7 @@ def _stoppable() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _watched(trainer: Trainer, say: Console) -> Iterator[Callable[[Trainer], None]]:
-    """Progress: a bar for people; a line now and then where the output goes elsewhere."""
+    """Progress: a bar on a terminal, else a line now and then."""
     total, first = trainer.settings.steps, trainer.step
     begun = told = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Types of option values: choices, whole numbers and finite numbers, checked while words are read.
+"""Types of option values: choices, whole numbers and finite numbers, checked while they are parsed.
 
 A bad value is refused before a command runs, with the option, the value and the legal values. The
 nearest choice is named.
@@ -17,7 +17,7 @@ DEVICES = ("cpu", "cuda", "mps")
 
 
 class Choice(click.Choice[str]):
-    """One of some words; a word that is none of them is answered with the nearest."""
+    """One of several words; the error for any other names the nearest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in self.choices:

@@ -1,4 +1,4 @@
-"""A network for people to read: one line, plain text, or a table for notebooks."""
+"""A network as text: one line, plain text, or a table for notebooks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def text(network: ReactionNetwork) -> str:
         lines.append(f"  {reaction.name:<20} {reaction.equation:<{wide}}   at {law}")
     lines += [f"  {name} := {rule}" for name, rule in network.rules.items()]
     for event in network.events:
-        deeds = ", ".join(f"{k} := {v}" for k, v in event.assignments.items())
-        lines.append(f"  {event.name:<20} when {event.trigger}: {deeds}")
+        assignments = ", ".join(f"{k} := {v}" for k, v in event.assignments.items())
+        lines.append(f"  {event.name:<20} when {event.trigger}: {assignments}")
     lines += [f"  conserved   {law}" for law in network.conservation_laws]
     return "\n".join(lines)
 

@@ -51,7 +51,9 @@ def answered(here: Path, *words: str) -> tuple[int, str]:
         (("simulate", "esris"), "did you mean 'esirs'"),
     ],
 )
-def test_mistakes_are_answered(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_reported_without_torch(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
     (tmp_path / "taken.nc").write_bytes(b"")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")
@@ -69,7 +71,7 @@ def test_mistakes_are_answered(tmp_path: Path, words: tuple[str, ...], says: str
         (("esirs", "--where", "S(3) >= 60 and S(3) <= 50"), "no data can satisfy"),
     ],
 )
-def test_an_impossible_scenario_is_refused(
+def test_an_impossible_scenario_is_refused_without_torch(
     tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
     code, said = answered(tmp_path, "sample", *words)
@@ -78,5 +80,5 @@ def test_an_impossible_scenario_is_refused(
 
 
 @pytest.mark.parametrize("command", ["sample", "train", "check", "evaluate", "report", "reference"])
-def test_help_is_shown(tmp_path: Path, command: str) -> None:
+def test_help_is_shown_without_torch(tmp_path: Path, command: str) -> None:
     assert answered(tmp_path, command, "--help") == (0, "")

@@ -93,7 +93,7 @@ def test_check_end_to_end(script: Run, here: Path) -> None:
     assert sorted(path.name for path in here.iterdir()) == ["l.nc", "t.nc", "wine.csv"]
 
 
-def test_exit_codes(script: Run) -> None:
+def test_a_syntax_error_exits_with_2_and_an_impossible_rule_with_3(script: Run) -> None:
     misspelt = script("check", "t.nc", "--where", "forall t: I(t) <=")
     assert misspelt.returncode == 2
     assert misspelt.stderr.splitlines()[-1].strip() == "^"
@@ -140,7 +140,7 @@ def test_rules_of_the_network_and_of_a_bridge(here: Path) -> None:
     assert found["rules"] == ["90 <= S(0) <= 100 and I@0 = 5 +- 5"]
 
 
-def test_rules_from_a_file(here: Path) -> None:
+def test_rules_are_read_from_a_file(here: Path) -> None:
     (here / "rules.txt").write_text(
         "# the hospital's\nmax(I) <= 40   # beds\n\nforall t in [0, 20]:\n  # soon\n"
         "    exists u in [t, t + 9]:\n\tI(u) <= 10\n",
@@ -171,7 +171,7 @@ def test_people_at_a_terminal_get_a_drawn_table(here: Path) -> None:
         assert part in done.stdout
 
 
-def test_the_end_of_the_grid(here: Path) -> None:
+def test_end_decides_rules_that_read_past_the_last_step(here: Path) -> None:
     assert "past the last step" in refused("t.nc", "--where", "always[20,40](I <= 40)")
     for end in ("clip", "weak", "strong"):
         done = check("t.nc", "--where", "always[20,40](I <= 40)", "--end", end, "--json")
@@ -182,7 +182,7 @@ def test_the_end_of_the_grid(here: Path) -> None:
     )
 
 
-def test_zarr(here: Path) -> None:
+def test_check_reads_and_replaces_zarr(here: Path) -> None:
     check("t.nc", "--where", "max(I) <= 40", "-o", "l.zarr")
     check("l.zarr", "--where", "max(I) <= 30", "-o", "l.nc")
     check("l.zarr", "--where", "max(I) <= 20", "-o", "l.zarr", "--force")
@@ -200,7 +200,7 @@ def test_a_file_may_replace_itself(here: Path) -> None:
         np.testing.assert_array_equal(data.satisfied, (data.I <= 40).all("time"))
 
 
-def test_tables(here: Path) -> None:
+def test_check_labels_the_rows_of_a_table(here: Path) -> None:
     words = ("--where", '"fixed acidity" >= 7', "--where", "colour = red and quality in [5, 6]")
     done = check("wine.csv", *words, "-o", "l.csv")
     assert "1 of 3 samples" in done.stderr
@@ -264,7 +264,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("t.nc", "--where", "true", "-o", "no/l.nc"), "there is no folder"),
     ],
 )
-def test_wrong_words(here: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_check_are_refused(here: Path, words: tuple[str, ...], says: str) -> None:
     (here / "folder.csv").mkdir()
     assert says in refused(*words)
 
@@ -312,7 +312,7 @@ def test_a_damaged_file_is_told(here: Path) -> None:
     assert "cannot read" in refused("t.nc", "--where", "max(I) <= 40")
 
 
-def test_what_is_undefined_is_not_met_and_said(here: Path) -> None:
+def test_an_undefined_margin_counts_as_not_met_and_is_reported(here: Path) -> None:
     result = check("t.nc", "--where", "log(I(0) - 200) <= 3")
     assert result.exit_code == 0, result.output
     assert "0 of 400 samples satisfy" in result.output
@@ -321,7 +321,7 @@ def test_what_is_undefined_is_not_met_and_said(here: Path) -> None:
     assert "400 of 400 samples satisfy" in guarded.output
 
 
-def test_the_tolerance_of_real_equalities_is_said(here: Path) -> None:
+def test_the_tolerance_of_real_equalities_is_reported(here: Path) -> None:
     Path("tiny.csv").write_text("conc\n2e-9\n5e-4\n9e-9\n", encoding="utf-8")
     result = check("tiny.csv", "--where", "conc = 5e-4")
     assert "1 of 3 samples satisfy" in result.output

@@ -41,7 +41,7 @@ def save_model(images: np.ndarray, folder: str = "digits") -> None:
     Surrogate.untrained(codec, 0, width=8, depth=1).save(folder)
 
 
-def test_a_judge_from_a_file(here: Path) -> None:
+def test_a_classifier_is_trained_from_a_file(here: Path) -> None:
     done = run("classifier", "bars.npz", "-o", "judge", "--json", *SHORT)
     told = json.loads(done.stdout)
     assert told["path"] == "judge"
@@ -57,7 +57,7 @@ def test_a_judge_from_a_file(here: Path) -> None:
     assert judge(torch.rand(2, 1, 8, 8)).shape == (2, 2)
 
 
-def test_a_guide_of_a_model(here: Path) -> None:
+def test_a_classifier_is_trained_to_guide_a_model(here: Path) -> None:
     images, labels = bars(120)
     save_model(images)
     np.save("words.npy", np.array(["a", "b"])[labels // 7])
@@ -73,7 +73,7 @@ def test_a_guide_of_a_model(here: Path) -> None:
     assert guide.about["model"] == Surrogate.load("digits").digest
 
 
-def test_nothing_is_written_over(here: Path) -> None:
+def test_a_classifier_or_model_is_not_overwritten(here: Path) -> None:
     save_model(bars(60)[0])
     run("classifier", "bars.npz", "-o", "judge", "-q", *SHORT)
     again = run("classifier", "bars.npz", "-o", "judge", *SHORT, code=2)
@@ -84,7 +84,7 @@ def test_nothing_is_written_over(here: Path) -> None:
     Surrogate.load("digits")
 
 
-def test_what_cannot_be_learned_is_said(here: Path) -> None:
+def test_data_that_cannot_be_learned_are_refused(here: Path) -> None:
     images, labels = bars(120)
     save_model(images[:, :, :6])
     np.savez("one.npz", images=images, labels=np.zeros(120, int))

@@ -103,7 +103,7 @@ def test_options_reach_the_simulation(here: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["tau", "ode"])
-def test_methods(here: Path, method: str) -> None:
+def test_simulate_runs_with_each_method(here: Path, method: str) -> None:
     done = CliRunner().invoke(main, ["simulate", "esirs", "-n", "5", "--method", method])
     assert done.exit_code == 0, done.output
 
@@ -219,7 +219,9 @@ SIMULATE = ("simulate", "esirs", "-n", "10")
         (("plot", "."), "neither"),
     ],
 )
-def test_wrong_words_are_answered(here: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_simulate_and_plot_are_refused(
+    here: Path, words: tuple[str, ...], says: str
+) -> None:
     assert says in refused(*words)
     assert os.listdir(here) == []
 

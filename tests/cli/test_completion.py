@@ -28,14 +28,14 @@ def offered(*words: str) -> list[str]:
     return [item.value if item.type == "plain" else item.type for item in found]
 
 
-def test_commands_and_options() -> None:
+def test_tab_offers_commands_and_options() -> None:
     assert offered("sa") == ["sample"]
     assert offered("") == list(COMMANDS)
     assert offered("sample", "--sa") == ["--samples"]
 
 
 @pytest.mark.parametrize("command", ["simulate", "reference", "models"])
-def test_simulators(command: str) -> None:
+def test_tab_offers_the_built_in_simulators(command: str) -> None:
     assert "esirs" in offered(command, "")
     assert offered(command, "esi") == ["esirs"]
     assert offered(command, "./my") == ["file"]
@@ -65,11 +65,11 @@ def test_bundled_models_and_model_folders(empty: Path) -> None:
         ("sample", "--out", ""),
     ],
 )
-def test_files(words: tuple[str, ...]) -> None:
+def test_tab_leaves_files_to_the_shell(words: tuple[str, ...]) -> None:
     assert offered(*words) == ["file"]
 
 
-def test_choices() -> None:
+def test_tab_offers_the_choices_of_an_option() -> None:
     assert offered("simulate", "esirs", "--method", "d") == ["direct"]
     assert "twisted" in offered("sample", "--method", "")
     assert offered("train", "--preset", "q") == ["quick"]

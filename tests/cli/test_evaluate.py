@@ -56,7 +56,7 @@ def run(*words: str, code: int = 0, **settings: str) -> Result:
     return done
 
 
-def test_end_to_end(here: Path) -> None:
+def test_evaluate_end_to_end(here: Path) -> None:
     words = [SCRIPT, "evaluate", "far.nc", "--against", "a.nc"]
     done = subprocess.run(words, cwd=here, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -91,14 +91,14 @@ def test_json_and_quiet() -> None:
     assert told["overall"]["median"]["ratio"] < 1.3
 
 
-def test_tables() -> None:
+def test_tables_are_compared_column_by_column() -> None:
     told = json.loads(run("x.csv", "--against", "y.csv", "--json").stdout)
     assert [each["name"] for each in told["variables"]] == ["alcohol", "colour"]
     assert told["kind"] == "rows"
     assert "D(colour)" in run("x.csv", "--against", "y.csv").stdout
 
 
-def test_a_reference_by_what_meets_a_rule() -> None:
+def test_where_compares_with_the_reference_rows_that_meet_the_rule() -> None:
     """Rows of a scenario are as far from the whole table as the scenario is from everything."""
     strong = pd.read_csv("x.csv").query("alcohol >= 10")
     strong.to_csv("strong.csv", index=False)
@@ -119,7 +119,7 @@ def test_a_reference_by_what_meets_a_rule() -> None:
     run("a.nc", "--against", "b.zarr", "--where", "S(0) >= 10")
 
 
-def test_what_is_told_of_tables(tmp_path: Path) -> None:
+def test_evaluating_a_table_reports_distances_copies_and_prediction(tmp_path: Path) -> None:
     many = [
         pd.DataFrame({"x": r.normal(size=300)}).assign(
             y=lambda t, r=r: t.x + r.normal(0, 0.3, len(t)), word=r.choice(["a", "b"], 300)
@@ -174,7 +174,7 @@ def test_people_at_a_terminal_get_a_drawn_table() -> None:
         ),
     ],
 )
-def test_wrong_words(words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_evaluate_are_refused(words: tuple[str, ...], says: str) -> None:
     assert says in run(*words, code=2).output
 
 

@@ -60,6 +60,19 @@ def test_the_six_options_that_matter_come_first_in_sample() -> None:
     assert all(text.index(f" {other}") > places[-1] for other in others)
 
 
+def test_settings_of_methods_are_grouped_by_method_and_shared_ones_listed_once() -> None:
+    text = shown("sample", "--help")
+    parts = text.split("\nMethod: ")
+    sections = {part.partition(":")[0]: part for part in parts[1:]}
+    assert [*sections] == ["several", "guidance", "moments", "rejection", "twisted", "universal"]
+    assert "--weighted " in sections["twisted"]
+    assert "--schedule " in sections["guidance"]
+    for shared in ("--particles INTEGER", "--strength FLOAT", "--recurrence INTEGER"):
+        assert shared in sections["several"]
+        assert text.count(shared) == 1
+    assert "Takes --particles, --jacobian." in " ".join(sections["twisted"].split())
+
+
 def test_a_section_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="no section of --help is named 'Misc'"):
         section("Misc")
@@ -77,7 +90,7 @@ def test_options_without_a_section_are_advanced() -> None:
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
-def test_the_version(option: str) -> None:
+def test_version_options_print_the_version(option: str) -> None:
     assert shown(option).startswith("surrogate, version ")
 
 

@@ -284,7 +284,7 @@ def test_scenery_reaches_formulas(digits: Path) -> None:
     assert set(found.extended(Layout.image((1, 8, 8))).pictures) == {"target", "reduced"}
 
 
-def test_help_is_quick_to_load() -> None:
+def test_reading_images_loads_no_torch() -> None:
     """Reading images needs no torch."""
     import subprocess
     import sys

@@ -25,7 +25,7 @@ def run(*words: str, code: int = 0) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_an_exact_answer() -> None:
+def test_a_bridge_is_answered_by_the_master_equation() -> None:
     """1/5151 · 0.06819, as the master equation has it."""
     out, err = run("esirs", "--bridge", "S0=95,I0=5,S25=30", "-n", "300", "--json")
     found = json.loads(out)
@@ -73,6 +73,6 @@ def test_simulated_where_steps_hang_together() -> None:
         (["esirs", "--where", "min(S) >= 90 and argmax(I) >= 25", "--most", "100"], "--most", 2),
     ],
 )
-def test_what_cannot_be(words: list[str], message: str, code: int) -> None:
+def test_bad_arguments_of_reference_are_refused(words: list[str], message: str, code: int) -> None:
     assert message in run(*words, code=code)[1]
     assert not list(Path().iterdir())

@@ -140,12 +140,12 @@ def test_nothing_is_overwritten_without_force() -> None:
         (("runs.csv", "--against", "samples.nc"), "give data of one kind"),
     ],
 )
-def test_wrong_words(here: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_report_are_refused(here: Path, words: tuple[str, ...], says: str) -> None:
     assert says in run(*words, code=2).output
     assert not list(here.glob("*.html"))
 
 
-def test_without_samples() -> None:
+def test_report_without_samples_names_the_command_that_draws_them() -> None:
     Path("samples.nc").unlink()
     assert "surrogate sample --bridge" in run(code=2).output
 

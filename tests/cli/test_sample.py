@@ -87,7 +87,7 @@ def test_every_solver(trained: Path, solver: str) -> None:
         (["-o", "samples.txt"], "must end in"),
     ],
 )
-def test_what_cannot_be(words: list[str], message: str) -> None:
+def test_bad_arguments_of_sample_are_refused(words: list[str], message: str) -> None:
     code, _, err = run(*words)
     assert code == 2, err
     assert message in err

@@ -44,7 +44,7 @@ def test_a_bridge_and_a_rule() -> None:
         }
 
 
-def test_what_is_common_is_drawn_and_kept() -> None:
+def test_a_probable_scenario_is_sampled_by_rejection() -> None:
     code, _, said = run("--where", "I(0) <= 10", "--samples", "1", "--threads", "1")
     assert code == 0, said
     assert "method: rejection" in said
@@ -61,7 +61,7 @@ def test_a_scenario_far_from_the_training_data_is_an_extrapolation() -> None:
     assert any("samples and probability are extrapolations" in w for w in told["warnings"])
 
 
-def test_very_hard_is_hard() -> None:
+def test_a_large_hardness_gives_exact_equalities() -> None:
     code, _, said = run("--bridge", "S25=30", *SMALL, "--hardness", "1e9")
     assert code == 0, said
     with xr.open_dataset("samples.nc") as data:
@@ -102,7 +102,9 @@ def test_very_hard_is_hard() -> None:
         ),
     ],
 )
-def test_what_is_refused(words: list[str], code: int, message: str) -> None:
+def test_bad_scenarios_are_refused_with_their_exit_code(
+    words: list[str], code: int, message: str
+) -> None:
     found, out, said = run(*words)
     assert found == code
     assert message in said

@@ -61,7 +61,7 @@ def test_train_sample_and_check(wine: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["tsv", "nc"])
-def test_formats(wine: Path, ending: str) -> None:
+def test_rows_are_written_and_read_in_each_format(wine: Path, ending: str) -> None:
     run("train", "wine.csv", *SHORT, "-q")
     name = f"rows.{ending}"
     words = ("sample", "-n", "20", "--steps", "3", "-o", name)
@@ -124,7 +124,9 @@ def test_some_columns_and_missing_values(wine: Path) -> None:
         (("--missing", "keep"), "unknown --missing 'keep' (have: refuse, drop, model)"),
     ],
 )
-def test_wrong_words(wine: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_train_with_a_table_are_refused(
+    wine: Path, words: tuple[str, ...], says: str
+) -> None:
     assert says in run("train", "wine.csv", *words, code=2).output
     assert sorted(os.listdir()) == ["trajectories.nc", "wine.csv"]
 
@@ -139,7 +141,9 @@ def test_wrong_words(wine: Path, words: tuple[str, ...], says: str) -> None:
         (("--where", "colour = pink"), "unknown category of colour"),
     ],
 )
-def test_wrong_words_for_samples(wine: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_sample_with_a_model_of_rows_are_refused(
+    wine: Path, words: tuple[str, ...], says: str
+) -> None:
     run("train", "wine.csv", *SHORT, "-q")
     assert says in run("sample", "-n", "5", *words, code=2).output
 
@@ -205,7 +209,7 @@ def test_a_missing_value_satisfies_nothing(small: Path) -> None:
     assert "1 of 2 samples" in run("check", "a.csv", "--where", "y >= 1").stderr
 
 
-def test_parquet(wine: Path, frame: pd.DataFrame) -> None:
+def test_parquet_keeps_the_types_of_columns(wine: Path, frame: pd.DataFrame) -> None:
     pytest.importorskip("pyarrow")
     frame.to_parquet("wine.parquet")
     assert "dates: day" in run("train", "wine.parquet", *SHORT).stderr

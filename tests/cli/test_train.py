@@ -159,7 +159,7 @@ class _Now:
 # --- nothing is lost ------------------------------------------------------------------------------
 
 
-def test_a_model_is_replaced_only_when_told(small: Path) -> None:
+def test_a_model_is_replaced_only_with_force(small: Path) -> None:
     run("train", *SHORT, "-q")
     before = weights()
     assert "--force" in run("train", *SHORT, code=2).output
@@ -187,7 +187,7 @@ def test_a_failed_run_leaves_the_model_before_it(
     assert run("sample", "-n", "3", "--steps", "3", "-q").output == ""
 
 
-def test_a_full_disk(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_checkpoint(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("train", *SHORT, "-q")
     before = weights()
     full: list[str] = []
@@ -264,7 +264,9 @@ def test_an_empty_folder_is_filled_and_a_link_is_followed(small: Path) -> None:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def test_progress(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_prints_progress_lines_unless_quiet(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(train, "SECONDS_BETWEEN_LINES", 0.0)
     said = run("train", *SHORT).stderr.splitlines()
     assert said[1].startswith("step 1 of 12")
@@ -286,7 +288,7 @@ def test_progress(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- models ---------------------------------------------------------------------------------------
 
 
-def test_models_that_cannot_be_sampled(small: Path) -> None:
+def test_damaged_models_are_refused_by_sample(small: Path) -> None:
     run("train", *SHORT, "-q")
     config, tensors = Path("model/config.json"), Path("model/weights.safetensors")
     text, content = config.read_text(), tensors.read_bytes()
@@ -346,6 +348,6 @@ def test_models_that_cannot_be_sampled(small: Path) -> None:
         (("sample", "-o", "x.txt"), ".nc"),
     ],
 )
-def test_wrong_words(small: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_arguments_of_train_are_refused(small: Path, words: tuple[str, ...], says: str) -> None:
     assert says in run(*words, code=2).output
     assert os.listdir() == ["trajectories.nc"]

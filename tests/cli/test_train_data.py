@@ -67,7 +67,9 @@ def test_kinds_and_models_of_gaps_are_for_rows(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_tables_of_several_makes(small: Path, table: pd.DataFrame, encoding: str) -> None:
+def test_tables_in_several_encodings_are_read(
+    small: Path, table: pd.DataFrame, encoding: str
+) -> None:
     mixed = table.rename(columns={"x": "body größe"}).sample(frac=1, random_state=0)
     mixed.to_csv("t.csv", index=False, encoding=encoding, sep=";")
     words = ("--id", "run", "--time", "t", "--columns", "body größe, y")
@@ -140,7 +142,7 @@ def test_runs_with_other_times_are_named(small: Path, table: pd.DataFrame) -> No
         ("a.csv", b"a,b\n1,2\n3,4,5\n", "line 3"),
         ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3 opens a quote that is never closed"),
         ("a.csv", "größe\n1\n2\n".encode("latin-1"), "save it as UTF-8"),
-        ("a.csv", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "it is no text"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "it is a binary file"),
         ("a.csv", b"x;y\n1,5;2\n2,5;3\n", "numbers with decimal commas: x"),
         ("a.csv", b"x\n1\n2\n3\n", "3 rows are too few to learn from"),
         ("a.csv.gz", b"junk", "Not a gzipped file"),

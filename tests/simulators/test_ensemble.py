@@ -214,7 +214,7 @@ def test_a_grid_is_stated_by_its_number_of_points_and_its_end() -> None:
         ({"times": [0, 1], "points": 3}, r"give either times=... or points=... and until=..."),
     ],
 )
-def test_a_grid_that_means_nothing_is_refused(options: dict[str, Any], message: str) -> None:
+def test_an_invalid_time_grid_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         simulate(models.sir(), 1, **options)
 

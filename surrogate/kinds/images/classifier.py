@@ -212,7 +212,7 @@ def check_place(folder: str | Path) -> None:
     if (place / CONFIG).exists():
         try:
             kind = store.read_json(place / CONFIG).get("kind")
-        except ModelError:  # damaged: whose it was cannot be images_of_size
+        except ModelError:  # damaged: its kind is unknown
             kind = None
         if kind != CLASSIFIER_KIND:
             raise ModelError(

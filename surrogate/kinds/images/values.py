@@ -82,8 +82,8 @@ def _label_range(labels: np.ndarray) -> str:
 def from_array(array: Any, labels: Any = None, say: Say = silent) -> xr.Dataset:
     """A dataset of images (N, H, W), (N, H, W, 1 or 3 or 4) or (N, 1 or 3 or 4, H, W).
 
-    Whole numbers are 0..255 (or 0 and 1, or 16 bits); real ones in [0, 1], [-1, 1] or 0..255. `say`
-    is summary what was assumed; ModelError says what cannot be images. `labels`: (N,).
+    Integers are 0..255 (or 0 and 1, or 16 bits); real numbers are in [0, 1], [-1, 1] or 0..255.
+    `say` receives what was assumed. `labels`: (N,).
     """
     given = np.asarray(array)
     _check_numbers(given)

@@ -180,7 +180,7 @@ def test_tables() -> None:
     assert layout_of(odd).names == ["fixed acidity", "quality", "organic", "bottled"]
     assert 'a "name"' in label(odd, [parse("quality >= 5")])
     for names in (["a", "a"], [1, 2]):
-        with pytest.raises(DataError, match="names of their own"):
+        with pytest.raises(DataError, match="the same name, or one that is no text"):
             layout_of(pd.DataFrame([[1, 2]], columns=names))
 
 
