@@ -172,14 +172,14 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
 
 def _show(found: Explanation) -> None:
     """A coloured table on a terminal, else lines of plain text."""
-    from constraints.explanation import HEADER
+    from constraints.explanation import EXPLANATION_COLUMNS
 
     screen = Console(highlight=False)
     if not screen.is_terminal:
         click.echo(found.table())
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, name in enumerate(HEADER):
+    for i, name in enumerate(EXPLANATION_COLUMNS):
         table.add_column(
             name, justify="right" if 0 < i < 4 else "left", overflow="fold", no_wrap=i > 0
         )

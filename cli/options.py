@@ -188,7 +188,7 @@ def formulas(
 ) -> dict[str, Formula]:
     """The rules of --where and --bridge under their text, each once."""
     from constraints import bridge, parse
-    from constraints.compile.names import spelled_out
+    from constraints.compile.names import with_explicit_steps
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     if bridges and not series:
@@ -198,7 +198,7 @@ def formulas(
             remedy="use --where 'COLUMN = 11'",
         )
     found = [
-        _placed(place, lambda text: spelled_out(parse(text), layout), rule)
+        _placed(place, lambda text: with_explicit_steps(parse(text), layout), rule)
         for place, rule in _written(where)
     ]
     found += [_placed("--bridge", lambda text: bridge(text, series), text) for text in bridges]

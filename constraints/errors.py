@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Literal, Self
 
 Edge = Literal["python", "command"]  # who reads a message
-MAX_LISTED = 40  # names in a message, at most
+MAX_LISTED = 40  # allowed values in a message
 
 
 @dataclass(frozen=True)
@@ -72,27 +72,26 @@ class SurrogateError(Exception):
         self.problem = problem
         self.value = value
         self.allowed = tuple(allowed)
-        plain = isinstance(remedy, (str, Setting, Action))
-        self.remedy: tuple[str | Setting | Action, ...] = (remedy,) if plain else tuple(remedy)  # type: ignore[arg-type, assignment]
+        single = isinstance(remedy, (str, Setting, Action))
+        self.remedy: tuple[str | Setting | Action, ...] = (remedy,) if single else tuple(remedy)  # type: ignore[arg-type, assignment]
 
     def render(self, edge: Edge = "python") -> str:
         """The whole message, for Python callers or for the command line."""
         parts = [self.problem]
         if self.allowed:
-            some = ", ".join(self.allowed[:MAX_LISTED]) + ", ..." * (len(self.allowed) > MAX_LISTED)
-            parts.append(f" (have: {some})")
+            parts.append(f" (have: {_comma_separated(self.allowed)})")
         if self.remedy:
-            told = "".join(
-                each if isinstance(each, str) else each.render(edge) for each in self.remedy
+            rendered = (
+                part if isinstance(part, str) else part.render(edge) for part in self.remedy
             )
-            parts.append(f"; {told}")
+            parts.append(f"; {''.join(rendered)}")
         return "".join(parts)
 
     def __str__(self) -> str:
         return self.render()
 
     def at(self, place: str) -> Self:
-        """The same error with the place in front of its problem: a file, a formula, an option."""
+        """The same error with a location before its problem: a file, a formula, an option."""
         return type(self)(
             f"{place}: {self.problem}", value=self.value, allowed=self.allowed, remedy=self.remedy
         )
@@ -105,16 +104,16 @@ class ConstraintError(SurrogateError, ValueError):
 
 
 class FormulaError(ConstraintError):
-    """A formula that cannot be read, or that means nothing for these signals.
+    """A formula that cannot be parsed, or that has no meaning for these signals.
 
-    `place`: the text and the position in it that the problem is about; its line is shown with a
-    caret below the message.
+    `place`: the text and the position of the problem in it; the line is shown below the message
+    with a caret.
     """
 
     place: tuple[str, int] | None = None
 
     def pointing(self, text: str, position: int) -> Self:
-        """The same error, with a caret at a position of the text; a place once set stays."""
+        """This error, with a caret at a position of the text unless it already has one."""
         if self.place is None:
             self.place = text, position
         return self
@@ -126,7 +125,7 @@ class FormulaError(ConstraintError):
 
     def render(self, edge: Edge = "python") -> str:
         message = super().render(edge)
-        return message if self.place is None else f"{message}\n{_pointed(*self.place)}"
+        return message if self.place is None else f"{message}\n{_line_with_caret(*self.place)}"
 
 
 class ImpossibleError(FormulaError):
@@ -136,13 +135,13 @@ class ImpossibleError(FormulaError):
 
 
 class DataError(FormulaError):
-    """Data that a formula cannot be judged on: missing signals, wrong shapes, NaN."""
+    """Data on which a formula cannot be evaluated: missing signals, wrong shapes, NaN."""
 
 
 def unknown(
     kind: str, name: str, known: Iterable[str], remedy: Remedy = (), where: str = ""
 ) -> FormulaError:
-    """Error for a name that is not there, with the nearest one that is.
+    """Error for an unknown name, with the nearest known one.
 
     `where`: the context, such as " in a conservation law".
     """
@@ -150,49 +149,49 @@ def unknown(
     problem = misspelt(kind, name, names) + where
     if not names:
         return FormulaError(f"{problem} (have: none)", value=name, remedy=remedy)
-    allowed = [_spelled(each) for each in sorted(names)]
+    allowed = [quoted(each) for each in sorted(names)]
     return FormulaError(problem, value=name, allowed=allowed, remedy=remedy)
 
 
 def misspelt(kind: str, name: str, known: Iterable[str]) -> str:
-    """That a name is not there, and the nearest one that is."""
+    """The problem of an unknown name: `unknown signal 'Q'; did you mean 'q'?`."""
     near = nearest(name, known)
-    spelled = repr(near) if near is not None and near.isidentifier() else f'"{near}"'
-    hint = "" if near is None else f"; did you mean {spelled}?"
+    shown = repr(near) if near is not None and near.isidentifier() else f'"{near}"'
+    hint = "" if near is None else f"; did you mean {shown}?"
     return f"unknown {kind} {name!r}{hint}"
 
 
-def nearest(name: str, known: Iterable[str], alike: float = 0.5) -> str | None:
-    """The name that has most in common with one that is not there; None if too little."""
+def nearest(name: str, known: Iterable[str], similarity: float = 0.5) -> str | None:
+    """The known name most similar to `name`, ignoring case; None if none reaches `similarity`."""
     lower = {candidate.lower(): candidate for candidate in sorted(known)}
-    near = get_close_matches(name.lower(), lower, n=1, cutoff=alike)
+    near = get_close_matches(name.lower(), lower, n=1, cutoff=similarity)
     return lower[near[0]] if near else None
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names as a formula spells them, in quotation marks where that is needed."""
-    shown = [_spelled(name) for name in sorted(names)]
-    more = ", ..." * (len(shown) > MAX_LISTED)
-    return ", ".join(shown[:MAX_LISTED]) + more if shown else "none"
-
-
-def _spelled(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as formulas write it: in quotation marks unless it is an identifier."""
     return name if name.isidentifier() else f'"{name}"'
 
 
-def caret(text: str, position: int, problem: str, remedy: Remedy = ()) -> FormulaError:
-    """An error about a position of `text`: its line is shown with a caret at the place."""
-    return FormulaError(problem, remedy=remedy).pointing(text, position)
+def _comma_separated(names: Sequence[str]) -> str:
+    return ", ".join(names[:MAX_LISTED]) + ", ..." * (len(names) > MAX_LISTED)
 
 
-def _pointed(text: str, position: int) -> str:
-    """The line of `text` that holds `position`, and a caret below the place."""
+def caret(
+    text: str, position: int, problem: str, remedy: Remedy = (), *, value: object = None
+) -> FormulaError:
+    """An error about a position of `text`: its line is shown with a caret below the position."""
+    return FormulaError(problem, value=value, remedy=remedy).pointing(text, position)
+
+
+def _line_with_caret(text: str, position: int) -> str:
+    """The line of `text` that holds `position`, and a caret below the position."""
     position = min(max(position, 0), len(text))
     start = text.rfind("\n", 0, position) + 1
     stop = text.find("\n", position)
     line = text[start : stop if stop >= 0 else len(text)]
     column = position - start
-    if len(line) > 100:  # show a window around the place
+    if len(line) > 100:  # show a window around the position
         left = max(0, column - 60)
         line, column = ("..." if left else "") + line[left : left + 94], column - left
         column += 3 if left else 0

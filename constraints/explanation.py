@@ -1,9 +1,10 @@
-"""Why data satisfy or violate a formula: a row for each part of it that stands on its own.
+"""Explanations of verdicts: which parts of a formula hold, how often and by which margin.
 
-For a part φ and samples x_1..x_N the row holds the share of samples with x ⊨ φ, the least and the
-median margin ρ(φ, x), and the step that decides: for `forall t: ψ(t)` the worst one, at which the
-fewest samples satisfy ψ(t); for `exists t: ψ(t)` the best one, at which the most do; for a reading
-at a single step that step. Among equals the mean margin of ψ(t) decides, then the earlier step.
+For a part φ without free variables and samples x_1..x_N a row holds the share of samples with
+x ⊨ φ, the minimum and the median of the margin ρ(φ, x), and the decisive step: for `forall t: ψ(t)`
+the worst one, at which the fewest samples satisfy ψ(t); for `exists t: ψ(t)` the best one, at which
+the most do; for a formula about a single step that step. Ties are broken by the mean margin of
+ψ(t), then by the earlier step.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from constraints.evaluate.frames import Frame
 from constraints.evaluate.semantics import Boolean, Robustness
 from constraints.layout.signals import Layout
 
-BATCH_VALUES = 2_000_000  # of a batch looked at together, where no chunk is given
-BATCH_PLACES = 50_000_000  # of these, what windows within windows may spread out to
-HEADER = ("rule", "satisfied", "margin min", "median", "decisive step")
+BATCH_VALUES = 2_000_000  # numbers of a batch, if no chunk size is given
+BATCH_PLACES = 50_000_000  # elements of a tensor over nested windows, for a batch
+EXPLANATION_COLUMNS = ("rule", "satisfied", "margin min", "median", "decisive step")
 MAX_RULE_WIDTH = 72  # characters of a rule in a plain table
-_FINITE_MARGIN = 1e30  # stands for an infinite margin in a mean
+_FINITE_MARGIN = 1e30  # replaces an infinite margin in a mean
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one part; `step_kind` is "worst", "best", "at", or None without a step."""
+    """The result for one part; `step_kind` is "worst", "best", "at", or None without a step."""
 
     text: str
     depth: int
@@ -50,15 +51,15 @@ class Row:
     step_share: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, which knows no infinity: such a margin is None."""
+        """Values for JSON, which has no infinity: an infinite margin is None."""
         pairs = asdict(self).items()
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in pairs}
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        """For people, in the order of HEADER."""
+        """Cells of a table, in the order of EXPLANATION_COLUMNS."""
         decisive = ""
-        telling = {"worst": self.step_share != 1, "best": self.step_share != 0, "at": True}
-        if self.step_share is not None and telling[self.step_kind or "at"]:
+        informative = {"worst": self.step_share != 1, "best": self.step_share != 0, "at": True}
+        if self.step_share is not None and informative[self.step_kind or "at"]:
             decisive = f"{self.step_kind} {self.step} (time {self.step_time:.4g})"
             decisive += "" if self.step_kind == "at" else f": {percent(self.step_share)}"
         margins = f"{self.margin_min:.4g}", f"{self.margin_median:.4g}"
@@ -76,14 +77,14 @@ class Explanation:
         return {"samples": self.samples, "rows": [row.to_dict() for row in self.rows]}
 
     def table(self) -> str:
-        """Plain text, one line a row."""
-        lines = [HEADER, *(row.cells() for row in self.rows)]
+        """A plain-text table, one line for each row."""
+        lines = [EXPLANATION_COLUMNS, *(row.cells() for row in self.rows)]
         short = [(_shortened(rule), *others) for rule, *others in lines]
-        wide = [max(len(line[i]) for line in short) for i in range(len(HEADER))]
+        widths = [max(len(line[i]) for line in short) for i in range(len(EXPLANATION_COLUMNS))]
         shown = []
         for rule, *numbers, step in short:
-            middle = [cell.rjust(w) for cell, w in zip(numbers, wide[1:-1], strict=True)]
-            shown.append("  ".join([rule.ljust(wide[0]), *middle, step]).rstrip())
+            middle = [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]
+            shown.append("  ".join([rule.ljust(widths[0]), *middle, step]).rstrip())
         return "\n".join(shown)
 
     __str__ = table
@@ -96,27 +97,31 @@ def explain(
     end: str | None = None,
     chunk: int | None = None,
 ) -> Explanation:
-    """Judge a batch by a formula, or by several rules at once, part by part.
+    """Evaluate a formula, or several rules, on data, part by part.
 
-    `data`: signals by name, or flat samples (B, D). `chunk`: samples looked at together.
+    `data`: signals by name, or flat samples (B, D). `chunk`: samples evaluated at once.
     """
     found = Explainer(formula, layout, end)
     signals = layout.split(data) if isinstance(data, Tensor) else data
     used = {k: v for k, v in signals.items() if k in found.needed} or dict(signals)
     sizes = {name: len(value) for name, value in used.items()}
     if len(set(sizes.values())) > 1:
-        raise DataError(f"the signals differ in their number of samples: {sizes}")
+        raise DataError(
+            f"the signals differ in their number of samples: {sizes}",
+            value=sizes,
+            remedy="give every signal of the same samples",
+        )
     samples = next(iter(sizes.values()), 0)
     size = chunk_size(found.programs) if chunk is None else chunk
     if size < 1:
-        raise FormulaError(f"chunk must be a number of samples >= 1, not {chunk}")
+        raise FormulaError(f"chunk is a number of samples >= 1, not {chunk}", value=chunk)
     for start in range(0, samples, size):
         found.add({name: value[start : start + size] for name, value in used.items()})
     return found.explanation()
 
 
 def chunk_size(programs: Sequence[Program]) -> int:
-    """A number of samples that the programs judge together in bounded memory."""
+    """The number of samples on which the programs are evaluated at once, in bounded memory."""
     layout = programs[0].layout
     names = set[str]().union(*(program.needed for program in programs))
     size = layout.instances * sum(each.size for each in layout.signals if each.name in names)
@@ -127,13 +132,13 @@ def chunk_size(programs: Sequence[Program]) -> int:
 
 
 def _nesting(node: Node) -> int:
-    """How many windows lie inside one another: at worst each is an axis of its own."""
+    """The number of nested windows: at worst each is a tensor axis of its own."""
     own = isinstance(node, (f.Quantifier, BoundUntil, Aggregate, Count))
     return own + max((_nesting(child) for child in node.children()), default=0)
 
 
 class Explainer:
-    """An explanation in the making: `add` batch after batch, in bounded memory a sample."""
+    """Accumulates an explanation: call `add` for each batch, then `explanation`."""
 
     def __init__(
         self, formula: f.Formula | Sequence[f.Formula], layout: Layout, end: str | None = None
@@ -147,7 +152,7 @@ class Explainer:
         self.samples = 0
 
     def add(self, data: Mapping[str, Any]) -> None:
-        """Judge the samples of one more batch."""
+        """Evaluate one more batch."""
         with torch.no_grad():
             for part in self.parts:
                 size = part.add(data)
@@ -155,14 +160,14 @@ class Explainer:
 
     def explanation(self) -> Explanation:
         if not self.samples:
-            raise DataError("there are no samples to judge")
+            raise DataError("the data have no samples", remedy="give at least one")
         return Explanation(self.samples, tuple(part.row(self.samples) for part in self.parts))
 
 
 def _rules(rules: Sequence[f.Formula]) -> Iterator[tuple[f.Formula, str, int]]:
-    """Rules that hold together: each a part of its own below their conjunction."""
+    """The conjunction of the rules, and below it the parts of each."""
     if not rules:
-        raise FormulaError("give at least one rule to judge the data by")
+        raise FormulaError("there is no rule to evaluate", remedy="give at least one")
     several = len(rules) > 1
     if several:
         yield f.And(tuple(rules)), f"all {len(rules)} rules", 0
@@ -171,7 +176,7 @@ def _rules(rules: Sequence[f.Formula]) -> Iterator[tuple[f.Formula, str, int]]:
 
 
 def _parts(node: f.Formula, depth: int) -> Iterator[tuple[f.Formula, str, int]]:
-    """The formula and, below it, the operands of its connectives: what no quantifier binds."""
+    """The formula and, below it, the operands of its connectives outside quantifiers."""
     yield node, str(node), depth
     inner = node
     while isinstance(inner, (f.Not, f.Annotated)):
@@ -183,7 +188,7 @@ def _parts(node: f.Formula, depth: int) -> Iterator[tuple[f.Formula, str, int]]:
 
 
 class _Part:
-    """A part of the formula and what was seen of it."""
+    """A part of the formula and its accumulated statistics."""
 
     def __init__(self, text: str, depth: int, program: Program) -> None:
         self.text, self.depth, self.program = text, depth, program
@@ -195,7 +200,7 @@ class _Part:
         self.total: Tensor | float = 0.0  # sum of the body's margins: (n,)
 
     def add(self, data: Mapping[str, Any]) -> int:
-        """Judge a batch; returns its size."""
+        """Evaluate a batch; returns its size."""
         verdict, margin = self.program.verdict(data), self.program.robustness(data)
         self.satisfied += int(verdict.sum())
         self.margins.append(margin.float())
@@ -220,7 +225,7 @@ class _Part:
         return Row(self.text, self.depth, share, least, middle, step, kind, time, at_step)
 
     def decisive(self, share: float, samples: int) -> tuple[int | None, str | None, float | None]:
-        """The step that decides, of which kind it is, and the share that holds there."""
+        """The decisive step, its kind, and the share of samples that satisfy the part there."""
         if self.moving is None:
             return (None, None, None) if self.fixed is None else (self.fixed, "at", share)
         assert isinstance(self.held, Tensor)
@@ -262,14 +267,14 @@ def _bare(node: f.Formula) -> f.Formula:
 
 
 def _fixed(program: Program) -> int | None:
-    """The step at which everything is read, if it is one and the same."""
+    """The step at which all series are read, if it is one and the same."""
     steps = set(_readings(program.lowered))
     step = steps.pop() if len(steps) == 1 else None
     return step if step is not None and 0 <= step < program.layout.steps else None
 
 
 def _readings(node: Node) -> Iterable[int | None]:
-    """Steps at which a node reads series; None for what looks at more than one."""
+    """Steps at which a node reads series; None for windows and variables."""
     if isinstance(node, (f.Quantifier, BoundUntil, Aggregate, Count)):
         return [None]
     if isinstance(node, At):
@@ -284,7 +289,7 @@ def _median(x: Tensor) -> float:
 
 
 def percent(share: float) -> str:
-    """71.3 %; as many digits as it takes not to read as none or all."""
+    """71.3 %, with enough digits that a share between 0 and 1 is never shown as 0 % or 100 %."""
     if share in (0.0, 1.0):
         return f"{share:.0%}".replace("%", " %")
     for digits in range(1, 5):

@@ -41,9 +41,9 @@ class Aggregation:
     """One aggregate function.
 
     fold: the name of a scheme, or f(values, inside, *parameters), see `WindowFunction`.
-    linear: it is, in its body. extreme: the aggregate is the greatest ("max") or least ("min") of
-    its values, so that a bound on it is a quantified formula. integer: whole numbers for whole
-    numbers ("kept"), always ("always"), or not in general ("no"). averages: its value lies between
+    linear: it is linear in its body. extreme: it is the greatest ("max") or least ("min") of its
+    values, so that a bound on it is a quantified formula. integer: whether it is a whole number: if
+    its values are ("kept"), always ("always"), or not in general ("no"). averages: it lies between
     the least and the greatest of the values. pixels: it may run over the pixels of an image.
     """
 
@@ -73,14 +73,16 @@ class Aggregation:
         if len(values) != len(self.parameters):
             raise FormulaError(
                 f"{self.name} takes {len(self.parameters)} number(s) after its term, not "
-                f"{len(values)}: {self.signature}"
+                f"{len(values)}",
+                value=values,
+                remedy=f"write {self.signature}",
             )
         for parameter, value in zip(self.parameters, values, strict=True):
             if not parameter.low <= value <= parameter.high:
                 raise FormulaError(
-                    f"the {parameter.name} of {self.name} lies in [{parameter.low:g}, "
-                    f"{parameter.high:g}], not {value:g}",
+                    f"the {parameter.name} of {self.name} is {value:g}",
                     value=value,
+                    remedy=f"give a number in [{parameter.low:g}, {parameter.high:g}]",
                 )
         return tuple(float(value) for value in values)
 
@@ -91,9 +93,15 @@ _TABLE: dict[str, Aggregation] = {}
 def register(entry: Aggregation) -> Aggregation:
     """Add an aggregate to the language."""
     if not entry.name.isidentifier():
-        raise FormulaError(f"{entry.name!r} cannot name an aggregate", remedy="use a word")
+        raise FormulaError(
+            f"{entry.name!r} cannot name an aggregate", value=entry.name, remedy="use a word"
+        )
     if entry.name in _TABLE:
-        raise FormulaError(f"the language has an aggregate {entry.name} already")
+        raise FormulaError(
+            f"the language has an aggregate {entry.name} already",
+            value=entry.name,
+            remedy="register it under another name",
+        )
     _TABLE[entry.name] = entry
     return entry
 

@@ -12,6 +12,7 @@ from constraints.ast.formulas import (
     check_window,
     disjunction,
     formula,
+    half_window,
 )
 from constraints.ast.terms import Apply, Count, Name, Step, Term, step, term
 from constraints.ast.words import END, NOW, is_variable
@@ -23,14 +24,16 @@ def signals(names: str | Sequence[str]) -> Any:
     words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
     found = tuple(Name(word) for word in words)
     if not found:
-        raise FormulaError('name at least one signal, as in signals("S I")')
+        raise FormulaError("no signal is named", value=names, remedy='write signals("S I")')
     return found[0] if len(found) == 1 else found
 
 
 def time(name: str) -> Step:
     """A time variable to bind with forall or exists: `t = time("t")`."""
     if not is_variable(name):
-        raise FormulaError(f"{name!r} cannot name a time variable; use a word such as t")
+        raise FormulaError(
+            f"{name!r} cannot name a time variable", value=name, remedy="use a word such as t"
+        )
     return Step(name)
 
 
@@ -50,8 +53,18 @@ def maximum(first: Any, second: Any, *more: Any) -> Term:
 
 def call(function: str, *arguments: Any) -> Apply:
     """A function registered with the layout, by its name."""
-    if not is_variable(function) or not arguments:
-        raise FormulaError(f"{function!r} cannot be called by a name of its own with arguments")
+    if not is_variable(function):
+        raise FormulaError(
+            f"{function!r} cannot name a function of the layout",
+            value=function,
+            remedy="use a word that is neither reserved nor a built-in function",
+        )
+    if not arguments:
+        raise FormulaError(
+            f"{function} is called without arguments",
+            value=function,
+            remedy=f'give one or more, as in call("{function}", S[0])',
+        )
     return Apply(function, tuple(term(argument) for argument in arguments))
 
 
@@ -59,7 +72,11 @@ def _quantify(
     kind: str, variable: Step, first: Any, last: Any, region: str | None
 ) -> Callable[[Formula], Formula]:
     if not isinstance(variable, Step) or variable.base in (None, END) or variable.offset:
-        raise FormulaError(f'{kind}(t) wants a variable made with t = time("t"), not {variable!r}')
+        raise FormulaError(
+            f"{kind} binds a time variable, not {variable!r}",
+            value=variable,
+            remedy=f't = time("t"), then {kind}(t)(...)',
+        )
     name = str(variable.base)
     if first is None and last is None:
         return lambda body: Quantifier(kind, name, None, None, formula(body), region)
@@ -116,7 +133,7 @@ def once(body: Formula, first: int = 0, last: int | None = None) -> Formula:
 def count(body: Formula, first: Any = None, last: Any = None) -> Count:
     """The number of steps (of first..last) at which `body` holds: `count(I > 10) >= 3`."""
     if (first is None) != (last is None):
-        raise FormulaError("count: give both ends of the window, or neither")
+        raise half_window("count", first, last)
     if first is None:
         return Count(formula(body))
     return Count(formula(body), step(first), step(last))

@@ -1,10 +1,9 @@
 """Formulas: comparisons of terms, connectives, quantifiers over steps or pixels, and `until`.
 
-Everything else is sugar over these nodes: `always[a,b](f)` is a `Quantifier` that moves `now`, an
-implication between intervals stays an `Implies` until `nnf` (in `lower`) rewrites it. Formulas are
-immutable and hashable, print as text that parses back to them, and have no truth value of their
-own: `__bool__` raises, so that Python's `and`, `or`, `not` and chained comparisons cannot be
-misread in silence.
+Everything else is syntactic sugar over these nodes: `always[a,b](f)` is a `Quantifier` that moves
+`now`. Formulas are immutable and hashable and print as text that parses back to them. They have no
+truth value: `__bool__` raises, so that Python's `and`, `or`, `not` and chained comparisons do not
+silently drop parts of a formula.
 """
 
 from __future__ import annotations
@@ -20,14 +19,24 @@ if TYPE_CHECKING:
 
 RELATIONS = ("<=", "<", ">=", ">", "=", "!=")
 QUANTIFIERS = ("forall", "exists")
+NUMBER_DOMAIN = "#"  # the region of a quantifier over plain numbers, not steps
 
 
 def unknown_quantifier(kind: str) -> FormulaError:
     return FormulaError(f"unknown quantifier {kind!r}", value=kind, allowed=QUANTIFIERS)
 
 
+def half_window(what: str, first: object, last: object) -> FormulaError:
+    """Error for a window of which only one end is given."""
+    return FormulaError(
+        f"{what} has a window of which only one end is given",
+        value=last if first is None else first,
+        remedy="give both ends, or neither",
+    )
+
+
 class Formula(Node):
-    """Something a sample satisfies or not."""
+    """A statement that each sample satisfies or not."""
 
     def __and__(self, other: Formula) -> Formula:
         return conjunction(self, formula(other))
@@ -97,7 +106,11 @@ class Compare(Formula):
 
     def __post_init__(self) -> None:
         if len(self.terms) != len(self.relations) + 1 or not self.relations:
-            raise FormulaError("a comparison needs one more term than it has relations")
+            raise FormulaError(
+                f"a comparison of {len(self.terms)} terms needs one relation less than terms, not "
+                f"{len(self.relations)}",
+                value=self.relations,
+            )
         for relation in self.relations:
             if relation not in RELATIONS:
                 raise FormulaError(
@@ -106,16 +119,21 @@ class Compare(Formula):
         if self.tolerance is not None:
             object.__setattr__(self, "tolerance", plain_number(self.tolerance))
             if self.tolerance < 0:
-                raise FormulaError(f"a tolerance must be >= 0, not {self.tolerance:g}")
+                raise FormulaError(
+                    f"a tolerance is a number >= 0, not {self.tolerance:g}", value=self.tolerance
+                )
             if self.relations not in {("=",), ("!=",)}:
-                raise FormulaError("a tolerance belongs to a single = or !=")
+                raise FormulaError(
+                    f"a comparison with {', '.join(self.relations)} has no tolerance",
+                    value=self.tolerance,
+                    remedy="only a single = or != has one; state two inequalities",
+                )
         super().__post_init__()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holds(Formula):
-    """A call that is a statement by itself: the class of an image, or a user's function, whose
-    sign decides."""
+    """A call that is a statement by itself: the class of an image, or a function >= 0."""
 
     call: Term
 
@@ -188,9 +206,13 @@ class Quantifier(Formula):
         if self.kind not in QUANTIFIERS:
             raise unknown_quantifier(self.kind)
         if (self.first is None) != (self.last is None):
-            raise FormulaError(f"{self.kind}: give both ends of the window, or neither")
-        if self.first is not None and self.region not in (None, "#"):
-            raise FormulaError(f"{self.kind}: give a window of steps or a region, not both")
+            raise half_window(self.kind, self.first, self.last)
+        if self.first is not None and self.region not in (None, NUMBER_DOMAIN):
+            raise FormulaError(
+                f"{self.kind} has a window of steps and a region",
+                value=self.region,
+                remedy="give one of them",
+            )
         super().__post_init__()
 
 
@@ -234,9 +256,11 @@ class Annotated(Formula):
             if value is not None:
                 object.__setattr__(self, name, plain_number(value))
                 if not getattr(self, name) > 0:
-                    raise FormulaError(f"{name} must be positive, not {value:g}")
+                    raise FormulaError(f"{name} must be positive, not {value:g}", value=value)
         if self.k is None and self.weight is None:
-            raise FormulaError("give k, weight or both")
+            raise FormulaError(
+                "a formula is annotated with neither k nor weight", remedy="give k, weight or both"
+            )
         super().__post_init__()
 
 
@@ -244,7 +268,7 @@ TRUE, FALSE = And(()), Or(())
 
 
 def formula(value: Any) -> Formula:
-    """A formula from what a person may write in its place."""
+    """A formula from a formula, or from a call that is a statement by itself."""
     if isinstance(value, Node):
         return value.as_formula()
     raise FormulaError(
@@ -275,12 +299,15 @@ def iff(left: Formula, right: Formula) -> Formula:
 
 
 def check_window(name: str, first: int, last: int | None) -> None:
-    """Refuse a window relative to now that is not in whole steps, or that is reversed."""
+    """Reject a window relative to now that is not in whole steps, or that is reversed."""
     for bound in (first, last):
         if bound is not None and (isinstance(bound, bool) or not hasattr(bound, "__index__")):
-            raise FormulaError(f"{name}: a window is given in whole steps, not {bound!r}")
+            raise FormulaError(
+                f"{name}: a window is given in whole steps, not {bound!r}", value=bound
+            )
     if first < 0 or (last is not None and last < first):
         raise FormulaError(
-            f"{name}[{first},{'end' if last is None else last}]: a window runs from a step >= 0 "
-            "up to a later one"
+            f"{name}[{first},{'end' if last is None else last}] is negative or reversed",
+            value=(first, last),
+            remedy="a window runs from a step >= 0 up to the same or a later one",
         )

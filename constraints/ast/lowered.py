@@ -1,4 +1,8 @@
-"""Nodes that exist only after a formula has met its layout: what `resolve` and `lower` produce."""
+"""Nodes of compiled formulas: those that `resolve` and `lower` produce, and no text does.
+
+An `Atom` is an interval for a linear combination of terms; lowered formulas are conjunctions,
+disjunctions and quantifiers of atoms.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,6 @@ from constraints.ast.terms import Name, Step, Term, add
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-NUMBERS = "#"  # the domain of a quantifier over plain numbers, not steps
 
 
 class LatentMap(Protocol):
@@ -27,7 +29,7 @@ class LatentMap(Protocol):
     def high(self) -> float: ...
     @property
     def span(self) -> float:
-        """How far latents lie apart."""
+        """The range of latents in the data."""
         ...
 
     def inverse(self, z: Tensor, /) -> Tensor:
@@ -43,7 +45,7 @@ class LatentMap(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CategoryWeight(Term):
-    """The weight of one category of a signal, which has these words."""
+    """The weight in [0, 1] of one category of a signal; `words`: the labels of all of them."""
 
     signal: Name
     index: int
@@ -52,7 +54,7 @@ class CategoryWeight(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LatentColumn(Term):
-    """The value of a column whose latents the data hold."""
+    """The value Q(z) of a column of which the data hold the latent z."""
 
     signal: Name
     warp: LatentMap = field(compare=False)
@@ -62,7 +64,7 @@ class LatentColumn(Term):
 class Pixels(Term):
     """The pixels of images of a shape (C, H, W): those in a region, or all.
 
-    The domain of a quantifier or an aggregate; handed to a function, the region's mask.
+    The domain of a quantifier or an aggregate; as an argument of a function, the region's mask.
     """
 
     region: str | None
@@ -80,9 +82,9 @@ class Pixel(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassProbability(Term):
-    """The probability that a classifier gives an image to be of a class, by its number.
+    """The probability, by a classifier, that an image is of the class of number `label`.
 
-    `labels`: what the numbers stand for, to be shown.
+    `labels`: (number, label) of every class, for printing.
     """
 
     classifier: str
@@ -93,7 +95,7 @@ class ClassProbability(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HasClass(f.Formula):
-    """That an image is of a class (or, if not `positive`, of another): the likeliest one."""
+    """The statement that a class is (or, if not `positive`, is not) the likeliest of an image."""
 
     chance: ClassProbability
     positive: bool = True
@@ -118,8 +120,8 @@ class BoundUntil(f.Formula):
 class Atom(f.Formula):
     """low <= Σ coefficient·term <= high.
 
-    `slack`: how far outside a verdict still counts as met. `open_low`, `open_high`: the bound
-    itself does not count. `integer`: the sum is a whole number for data that keep to their kind.
+    `slack`: the distance outside the interval up to which a verdict counts as met. `open_low`,
+    `open_high`: the bound itself is excluded. `integer`: of integer data the sum is an integer.
     """
 
     coefficients: tuple[float, ...]
@@ -138,7 +140,7 @@ class Atom(f.Formula):
 
     @property
     def category(self) -> Name | None:
-        """The signal, if the atom says that it is one (or none) of the words that are weighed."""
+        """The signal, if the atom states that its category is among (or not among) some labels."""
         first = self.terms[0]
         if not isinstance(first, CategoryWeight) or set(self.coefficients) != {1.0} or self.slack:
             return None
@@ -151,7 +153,7 @@ class Atom(f.Formula):
 
     @property
     def chooses(self) -> bool:
-        """Whether a category is one of the words, not none of them."""
+        """Whether the category is among the labels of the atom, rather than not among them."""
         return self.low == 0.5
 
     def whole_bounds(self) -> tuple[float, float]:
@@ -184,9 +186,9 @@ class Atom(f.Formula):
         return low, high, open_low, open_high
 
     def readable(self) -> str:
-        """As a person would write it."""
+        """The atom as a comparison in the language."""
         if self.category is not None:
-            return _words(self)
+            return _category_text(self)
         pairs = zip(self.coefficients, self.terms, strict=True)
         total = str(add(*(_times(c, t) for c, t in pairs)))
         if self.equality:
@@ -202,7 +204,7 @@ def _times(coefficient: float, term: Term) -> Term:
     return -term if coefficient == -1 else coefficient * term
 
 
-def _words(atom: Atom) -> str:
+def _category_text(atom: Atom) -> str:
     options = [term for term in atom.terms if isinstance(term, CategoryWeight)]
     words = [str(Name(option.words[option.index], quoted=True)) for option in options]
     if len(words) == 1:

@@ -18,9 +18,7 @@ from constraints.errors import FormulaError
 if TYPE_CHECKING:
     from constraints.ast.formulas import Formula
 
-MAX_DEPTH = 80  # nesting accepted: far beyond what a person writes, far below Python's own limit
-
-
+MAX_DEPTH = 80  # levels of nesting: more than a person writes, below Python's recursion limit
 REPR_LENGTH = 180  # characters of a formula in its repr
 
 
@@ -41,7 +39,9 @@ class Node:
         depth = 1 + max((deepest(value) for _, value in values), default=0)
         if depth > MAX_DEPTH:
             raise FormulaError(
-                f"the formula nests more than {MAX_DEPTH} levels deep; write it as several rules"
+                f"the formula nests more than {MAX_DEPTH} levels deep",
+                value=depth,
+                remedy="write it as several rules",
             )
         key = (type(self).__name__, *(key_of(value) for counts, value in values if counts))
         self.__dict__.update(_depth=depth, _key=key, _hash=hash(key))
@@ -72,15 +72,16 @@ class Node:
         return f"<code>{escape(str(self))}</code>"
 
     def as_formula(self) -> Formula:
-        """The node where a formula is wanted; terms refuse, but for calls that state something."""
+        """The node as a formula; terms raise, except calls that are statements by themselves."""
         raise FormulaError(
             f"the term {self} stands where a formula is wanted",
+            value=self,
             remedy="compare it with something",
         )
 
     def number(self) -> float:
         """The value of a constant."""
-        raise FormulaError(f"{self} is not a plain number")
+        raise FormulaError(f"{self} is not a plain number", value=self)
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one."""
@@ -92,7 +93,7 @@ class Node:
 
 
 def key_of(value: Any) -> Any:
-    """What identifies a field's value: a node by its key, a tuple by those of its items."""
+    """The key of a field's value: of a node its own, of a tuple those of its items."""
     if isinstance(value, Node):
         return value.key
     if isinstance(value, tuple):
@@ -101,6 +102,7 @@ def key_of(value: Any) -> Any:
 
 
 def deepest(value: Any) -> int:
+    """The depth of a field's value: of a node, or the greatest of a tuple of nodes."""
     if isinstance(value, Node):
         return value.depth
     if isinstance(value, tuple):
@@ -109,7 +111,7 @@ def deepest(value: Any) -> int:
 
 
 def plain_number(value: Any) -> float:
-    """A number from a constant or from what Python takes for one."""
+    """A finite number from a `Const` or a Python number."""
     if isinstance(value, Node):
         return value.number()
     try:

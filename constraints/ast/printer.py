@@ -1,4 +1,4 @@
-"""Nodes as text that parses back to them, with no more parentheses than are needed."""
+"""The printer: nodes as text that parses back to them, with as few parentheses as possible."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from constraints.ast.formulas import (
 from constraints.ast.lowered import ClassProbability, HasClass, LatentColumn, Pixel, Pixels
 from constraints.ast.nodes import Node, as_text
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
-from constraints.ast.words import END, IDENTIFIER, NOW, WORDS, is_built_in
+from constraints.ast.words import END, IDENTIFIER, NOW, RESERVED_WORDS, is_built_in
 
-# how tightly each thing binds, loosest first; an operand that binds less gets parentheses
+# precedence, loosest first; an operand of lower precedence is written in parentheses
 OPEN, IFF, IMPLIES, OR, XOR, AND, UNTIL, PREFIX, COMPARE, SUM, PRODUCT, UNARY, POWER, ATOM = range(
     14
 )
@@ -47,14 +47,14 @@ def number(value: float) -> str:
 
 
 def name(word: str, quoted: bool = False) -> str:
-    """A name, in quotes where it would be misread without."""
-    taken = quoted or word in WORDS or is_built_in(word)
+    """A name, in quotation marks if it is reserved or not an identifier."""
+    taken = quoted or word in RESERVED_WORDS or is_built_in(word)
     return word if IDENTIFIER.fullmatch(word) and not taken else f'"{word}"'
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes nodes among bound variables: a signal that shares a name with one needs quotes."""
+    """Writes nodes; a signal with the name of a bound variable is written in quotation marks."""
 
     bound: frozenset[str]
 
@@ -62,7 +62,7 @@ class _Writer:
         return self.show(node)[0]
 
     def show(self, node: Node) -> tuple[str, int]:
-        """The text, and how tightly it binds."""
+        """The text and its precedence."""
         return self.formula(node) if isinstance(node, Formula) else self.term(node)
 
     def operand(self, node: Node, level: int) -> str:
@@ -172,7 +172,7 @@ class _Writer:
         return f"{function}({', '.join(arguments)})", ATOM
 
     def apply(self, function: str, arguments: tuple[Term, ...]) -> tuple[str, int]:
-        """A function of numbers. Where those could be steps, a plus sign says that they are not."""
+        """A call of a function; numbers that would be parsed as steps get a plus sign."""
         shown = [self.text(argument) for argument in arguments]
         if not is_built_in(function):
             if len(arguments) == 1 and isinstance(arguments[0], (Const, Step)):
@@ -196,14 +196,14 @@ class _Writer:
 
 
 def _as_step(argument: Term) -> bool:
-    """Whether its text would be taken for a step."""
+    """Whether its text would be parsed as a step."""
     if isinstance(argument, Const):
         return argument.value.is_integer() and argument.value >= 0
     return isinstance(argument, Step)
 
 
 def _sugar(node: Quantifier) -> str | None:
-    """The temporal operator that a quantifier over `now` is, if it is one."""
+    """The temporal operator that abbreviates a quantifier over `now`; None if none does."""
     first, last = node.first, node.last
     if node.variable != NOW or first is None or last is None:
         return None

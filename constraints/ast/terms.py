@@ -17,14 +17,17 @@ from datetime import date
 from typing import Any
 
 from constraints.ast.aggregates import aggregates
-from constraints.ast.formulas import Compare, Formula, Holds
+from constraints.ast.formulas import Compare, Formula, Holds, half_window
 from constraints.ast.nodes import Node, plain_number
 from constraints.ast.words import ARITHMETIC, PIXEL, is_built_in
 from constraints.errors import FormulaError, unknown
 
+STEP_FORMS = "a whole number, a bound variable, `end`, or one of these plus or minus a whole number"
+MAX_STEP = 10**9  # no grid is longer
+
 
 class Term(Node):
-    """A number for each sample: what can be added, compared and read at a step."""
+    """An expression with one number for each sample, or, of a series, for each step."""
 
     def __add__(self, other: Any) -> Term:
         return add(self, term(other))
@@ -162,7 +165,7 @@ class Const(Term):
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", float(self.value))
         if not math.isfinite(self.value):
-            raise FormulaError(f"{self.value} is not a finite number")
+            raise FormulaError(f"{self.value} is not a finite number", value=self.value)
         super().__post_init__()
 
     def number(self) -> float:
@@ -171,7 +174,7 @@ class Const(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Name(Term):
-    """A signal, a parameter of the data, a category or a region: the layout says which."""
+    """The name of a signal, a parameter, a category or a region: the layout decides which."""
 
     name: str
     instance: int | None = None
@@ -179,17 +182,22 @@ class Name(Term):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise FormulaError(f"a name is text, not {self.name!r}")
+            raise FormulaError(
+                f"a name is a text that is not empty, not {self.name!r}", value=self.name
+            )
         if '"' in self.name or not self.name.isprintable():
             raise FormulaError(
-                f"{self.name!r} cannot be a name: it holds a quotation mark or a character that "
-                "does not print"
+                f"{self.name!r} cannot be a name",
+                value=self.name,
+                remedy="leave out quotation marks and characters that do not print",
             )
         if self.instance is not None and not (
             isinstance(self.instance, int) and self.instance >= 1
         ):
             raise FormulaError(
-                f"instances are numbered 1, 2, ..., not {self.name}[{self.instance}]"
+                f"{self.name}[{self.instance}]: an instance is a whole number >= 1",
+                value=self.instance,
+                remedy=f"write {self.name}[1] for the first",
             )
         super().__post_init__()
 
@@ -210,10 +218,14 @@ class Step(Term):
     time: float | None = None
 
     def __post_init__(self) -> None:
-        if self.offset != int(self.offset) or abs(self.offset) > 10**9:
-            raise FormulaError(f"step {self.offset} is not on any grid")
+        if self.offset != int(self.offset) or abs(self.offset) > MAX_STEP:
+            raise FormulaError(
+                f"step {self.offset} is not on any grid",
+                value=self.offset,
+                remedy=f"steps are whole numbers up to {MAX_STEP:,}",
+            )
         if self.time is not None and not math.isfinite(self.time):
-            raise FormulaError(f"the time {self.time} is not finite")
+            raise FormulaError(f"the time {self.time} is not a finite number", value=self.time)
         super().__post_init__()
 
     def shifted(self, by: int) -> Step:
@@ -239,7 +251,7 @@ class Apply(Term):
     arguments: tuple[Term, ...]
 
     def as_formula(self) -> Formula:
-        """A call states something if it is none of the language's own functions."""
+        """A call of a function of the layout, whose sign decides; built-in functions raise."""
         own = is_built_in(self.function) or self.function in (*ARITHMETIC, PIXEL)
         return super().as_formula() if own else Holds(self)
 
@@ -276,7 +288,7 @@ class Count(Term):
 
 
 def term(value: Any) -> Term:
-    """A term from what a person may write in its place."""
+    """A term from a term, a number, a name or a date."""
     if isinstance(value, Term):
         return value
     if isinstance(value, str):
@@ -284,13 +296,15 @@ def term(value: Any) -> Term:
     if isinstance(value, date):  # or a datetime: as its text
         return Name(value.isoformat(), quoted=True)
     if isinstance(value, Node):
-        raise FormulaError(f"{value} is a formula where a number is wanted")
+        raise FormulaError(f"{value} is a formula where a number is wanted", value=value)
     try:
         return Const(float(value))
     except (TypeError, ValueError):
-        raise FormulaError(f"{value!r} is neither a term nor a number") from None
+        raise FormulaError(f"{value!r} is neither a term nor a number", value=value) from None
     except OverflowError:
-        raise FormulaError("the number is too large") from None
+        raise FormulaError(
+            "the number is too large", value=value, remedy="numbers go up to 1.7e308"
+        ) from None
 
 
 def step(value: Any) -> Step:
@@ -302,13 +316,12 @@ def step(value: Any) -> Step:
     if not isinstance(value, Term) and hasattr(value, "__index__"):  # numpy integers and the like
         value = operator.index(value)
     if not isinstance(value, (int, float)):
-        raise FormulaError(
-            f"{value!s} is not a step; a step is a whole number, a bound variable, `end`, or one "
-            "of these plus or minus a whole number"
-        )
+        raise FormulaError(f"{value!s} is not a step", value=value, remedy=f"write {STEP_FORMS}")
     if not math.isfinite(value) or value != int(value):
         raise FormulaError(
-            f"step {value:g} is not a whole number; for the model time {value:g} write @{value:g}"
+            f"step {value:g} is not a whole number",
+            value=value,
+            remedy=f"for the model time {value:g} write @{value:g}",
         )
     return Step(None, int(value))
 
@@ -343,7 +356,7 @@ def aggregate(
 ) -> Aggregate:
     """An aggregate over all steps, or over first..last."""
     if (first is None) != (last is None):
-        raise FormulaError(f"{kind}: give both ends of the window, or neither")
+        raise half_window(kind, first, last)
     numbers = tuple(plain_number(each) for each in parameters)
     if first is None:
         return Aggregate(kind, body, region=region, parameters=numbers)

@@ -1,4 +1,4 @@
-"""Questions about syntax alone: what lies below a node, which names and variables it uses."""
+"""Traversal of syntax trees: subtrees, names, free variables, windows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ START = Step(None, 0)
 
 
 def descend(node: Node) -> list[Node]:
-    """The node and everything below it."""
-    return list(_below(node))
+    """The node and all of its descendants, in pre-order."""
+    return list(_descend(node))
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _descend(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children():
-        yield from _below(child)
+        yield from _descend(child)
 
 
 def names(node: Node) -> set[str]:
@@ -37,19 +37,21 @@ def instances_of(*formulas: Node) -> int:
 
 
 def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
-    """The window, which is the whole grid where none is given."""
+    """The first and last step of the window; of the whole grid if none is given."""
     if node.first is None or node.last is None:
         return START, Step(END)
     first, last = node.first, node.last
     if first.base == last.base and first.time is last.time is None and last.offset < first.offset:
         raise FormulaError(
-            f"the window [{first}, {last}] is empty", remedy=f"write [{last}, {first}]"
+            f"the window [{first}, {last}] is empty",
+            value=f"[{first}, {last}]",
+            remedy=f"write [{last}, {first}]",
         )
     return first, last
 
 
 def free(node: Node) -> frozenset[str]:
-    """The variables that a node depends on."""
+    """The free variables of a node; computed once and kept with it."""
     known: frozenset[str] | None = node.__dict__.get("_free")
     if known is not None:
         return known
@@ -74,7 +76,7 @@ def free(node: Node) -> frozenset[str]:
 
 
 def indexes(body: Node, variable: str) -> bool:
-    """Whether the variable is a time there: something is read at it or a window depends on it."""
+    """Whether a series is read, or a window begins or ends, at the variable: it is a step."""
     for node in descend(body):
         bounds: tuple[Step | None, ...] = ()
         if isinstance(node, At):

@@ -1,4 +1,4 @@
-"""Words that the language reserves, and the functions it has besides aggregates."""
+"""The vocabulary of the language: reserved words, and built-in functions besides aggregates."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from constraints.ast.aggregates import aggregates
 
 NOW, END = "now", "end"
-WORDS = frozenset({"and", "or", "not", "xor", "implies", "iff", "in", "true", "false", END, NOW})
-WORDS |= {"forall", "exists", "always", "eventually", "historically", "once", "next", "previous"}
-WORDS |= {"until", "weak", "release", "since", "trigger"}
+_CONNECTIVES = {"and", "or", "not", "xor", "implies", "iff", "in", "true", "false"}
+_TEMPORAL = {"always", "eventually", "historically", "once", "next", "previous"}
+_TEMPORAL |= {"until", "weak", "release", "since", "trigger"}
+RESERVED_WORDS = frozenset({*_CONNECTIVES, *_TEMPORAL, "forall", "exists", END, NOW})
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
 POINTWISE: Mapping[str, int] = {"abs": 1, "exp": 1, "log": 1, "sqrt": 1, "pow": 2}  # arities
-SERIES = ("delta", "cumsum")  # series in, series out
-ARITHMETIC = ("+", "neg", "*", "/", "max", "min", *POINTWISE)  # place by place
-PIXEL = "pixel"  # (image, row, column): one number
+SERIES = ("delta", "cumsum")  # functions from series to series
+ARITHMETIC = ("+", "neg", "*", "/", "max", "min", *POINTWISE)  # elementwise operators
+PIXEL = "pixel"  # the function (image, row, column) -> number
 
 
 def built_in() -> tuple[str, ...]:
@@ -30,4 +31,4 @@ def is_built_in(name: object) -> bool:
 def is_variable(name: object) -> bool:
     """Whether a bound variable may have that name."""
     plain = isinstance(name, str) and IDENTIFIER.fullmatch(name) is not None
-    return plain and name not in WORDS - {NOW} and not is_built_in(name)
+    return plain and name not in RESERVED_WORDS - {NOW} and not is_built_in(name)

@@ -1,6 +1,7 @@
-"""Dates as numbers, days since 1970-01-01, and what comparing with them means.
+"""Comparisons of dates, which are numbers: days since 1970-01-01.
 
-A day is the interval [d, d + 1): `signup = "2021-03-01"` is any time on it, and `<=` is `<` or `=`.
+A day is the interval [d, d + 1): `signup = "2021-03-01"` holds at any time of that day, and `<=`
+is `<` or `=`.
 """
 
 from __future__ import annotations
@@ -16,50 +17,52 @@ _FLIPPED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "=", "!=": "!="}
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a date without a time."""
+    """Whether a text is an ISO 8601 date without a time."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
 
 
-def days(text: str) -> float:
-    """The number of a date or a date and time; where a time zone is given, of its UTC."""
+def days_since_epoch(text: str) -> float:
+    """Days from 1970-01-01 to a date, or a date and time; with a time zone, in UTC."""
     try:
         found = datetime.fromisoformat(text)
         if not is_day(text[:10]):
             raise ValueError
     except ValueError:
         raise FormulaError(
-            f'"{text}" is not a date; write one such as "2021-03-01" or "2021-03-01 12:30"'
+            f'"{text}" is not a date',
+            value=text,
+            remedy='write one such as "2021-03-01" or "2021-03-01 12:30"',
         ) from None
     if found.tzinfo is not None:
         found = found.astimezone(UTC).replace(tzinfo=None)
     return (found - _EPOCH) / timedelta(days=1)
 
 
-def written(number: float) -> str:
-    """A number of days as the date that it is; what is beyond all dates stays a number."""
+def date_text(days: float) -> str:
+    """The date (and time) that is so many days after 1970-01-01; the number if there is none."""
     try:
-        found = _EPOCH + timedelta(days=number)
+        found = _EPOCH + timedelta(days=days)
     except OverflowError:
-        return f"{number:g}"
+        return f"{days:g}"
     day = found.date().isoformat()
     return day if found.time() == _EPOCH.time() else found.isoformat(" ", "minutes")
 
 
-def compared(
-    left: Term, relation: str, right: Term, tolerance: float | None, words: set[str]
+def date_comparison(
+    left: Term, relation: str, right: Term, tolerance: float | None, names: set[str]
 ) -> f.Formula:
-    """A comparison of dates as one of numbers; `words` in quotation marks are names, not dates."""
+    """A comparison of dates as one of days; a quoted text is a date unless it is in `names`."""
     for side, other in ((left, right), (right, left)):
-        _refuse_number(side, other)
-    if _text(left, words):
+        _reject_unquoted_date(side, other)
+    if _date(left, names):
         left, relation, right = right, _FLIPPED[relation], left
-    first, text = _numbered(left, words), _text(right, words)
+    first, text = _dates_as_days(left, names), _date(right, names)
     if tolerance is not None or not is_day(text):
-        return f.Compare((first, _numbered(right, words)), (relation,), tolerance)
-    day = days(text)
+        return f.Compare((first, _dates_as_days(right, names)), (relation,), tolerance)
+    day = days_since_epoch(text)
     from_day, from_next = (f.Compare((first, Const(d)), (">=",)) for d in (day, day + 1))
     match relation:
         case ">=":
@@ -74,24 +77,25 @@ def compared(
     return on_it if relation == "=" else f.Not(on_it)
 
 
-def _text(term: Term, words: set[str]) -> str:
-    """What stands in quotation marks and is no name; else nothing."""
-    given = isinstance(term, Name) and term.quoted and term.name not in words
-    return term.name if given and isinstance(term, Name) else ""
+def _date(term: Term, names: set[str]) -> str:
+    """The text of a quoted date; empty for any other term."""
+    if isinstance(term, Name) and term.quoted and term.name not in names:
+        return term.name
+    return ""
 
 
-def _numbered(term: Term, words: set[str]) -> Term:
-    """The term with its dates as numbers."""
+def _dates_as_days(term: Term, names: set[str]) -> Term:
+    """The term with its quoted dates as days since 1970-01-01."""
     match term:
-        case Name(text) if _text(term, words):
-            return Const(days(text))
+        case Name(text) if _date(term, names):
+            return Const(days_since_epoch(text))
         case Apply(function, arguments):
-            return Apply(function, tuple(_numbered(each, words) for each in arguments))
+            return Apply(function, tuple(_dates_as_days(each, names) for each in arguments))
     return term
 
 
-def _refuse_number(signal: Term, value: Term) -> None:
-    """2021-03-01 without quotation marks is 2017, and 2021 is a day in 1975."""
+def _reject_unquoted_date(signal: Term, value: Term) -> None:
+    """Without quotation marks 2021-03-01 is the number 2017, and 2021 is a day in 1975."""
     meant = None
     match value:
         case Apply("+", (Const(year), Const(month), Const(day))):
@@ -101,8 +105,9 @@ def _refuse_number(signal: Term, value: Term) -> None:
             meant = f"{year:04.0f}-01-01"
     if meant is not None and isinstance(signal, Name):
         raise FormulaError(
-            f"{signal} holds dates: in place of {value} write a date in quotation marks, as in "
-            f'"{meant}"'
+            f"{signal} holds dates, and {value} is a number",
+            value=str(value),
+            remedy=f'write a date in quotation marks, as in "{meant}"',
         )
 
 

@@ -1,8 +1,8 @@
-"""Formulas without dependent columns: a country that is a function of the city, for example.
+"""Elimination of dependent columns: a country that is a function of the city, for example.
 
-A statement about a dependent column is restated about the category that determines it, its leader:
-`country = France` becomes `city in {Paris, Lyon}`, and a number becomes the sum of its values over
-the leader's categories, each times the category's weight.
+A statement about a dependent column, the follower, is restated about the category that determines
+it, the leader: `country = France` becomes `city in {Paris, Lyon}`, and a number becomes the sum of
+its values over the leader's categories, each times the category's weight.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from constraints.layout.signals import Layout
 
 @dataclass(frozen=True)
 class DependentColumn:
-    """`values`: for each of the leader's `words` the number, or the number of the category."""
+    """A function of a categorical column, the leader, whose categories are `words`.
+
+    `values`: for each of these categories the number, or the index of the follower's category.
+    """
 
     leader: str
     words: tuple[str, ...]
     values: tuple[float, ...]
 
     def options(self, instance: int | None, chosen: list[int]) -> tuple[CategoryWeight, ...]:
-        """The weights of some of the leader's words."""
+        """The weights of the leader's categories with the `chosen` indices."""
         return tuple(CategoryWeight(Name(self.leader, instance), i, self.words) for i in chosen)
 
 
 def implied_values(
     followers: Mapping[str, DependentColumn], layout: Layout, goal: f.Formula
 ) -> list[f.Formula]:
-    """What follows from the words that the goal names: city = Paris implies country = France."""
+    """Implications for the categories in the goal: city = Paris implies country = France."""
     named = {node.name for node in descend(goal) if isinstance(node, Name)}
     found: list[f.Formula] = []
     for name, follower in followers.items():
@@ -55,7 +58,7 @@ def implied_values(
 def without_dependents(
     program: Program, followers: Mapping[str, DependentColumn], *, soft: bool = False
 ) -> Program:
-    """The same statement about the leaders; margins stay as they are where all are `soft`."""
+    """The program restated about the leaders; if `soft`, margins of numbers stay in data units."""
     if not set(followers) & program.needed:
         return program
     return rewritten(program, _WithoutDependents(followers, soft), program.layout)
@@ -79,7 +82,7 @@ class _WithoutDependents(Rewriting):
         return found
 
     def words(self, atom: Atom) -> f.Formula:
-        """One of some words: one of the words of the leader that lead to them."""
+        """`country in {France}`: the leader is among the categories with such a country."""
         first = atom.terms[0]
         assert isinstance(first, CategoryWeight)
         follower = self.followers[first.signal.name]
@@ -88,7 +91,7 @@ class _WithoutDependents(Rewriting):
         return _among(atom, follower, first.signal.instance, chosen)
 
     def number(self, atom: Atom, term: Name) -> f.Formula:
-        """A number in an interval: one of the words whose number is."""
+        """A number in an interval: the leader is among the categories whose number is in it."""
         follower = self.followers[term.name]
         low, high, open_low, open_high = atom.admitted()
         chosen = [
@@ -111,7 +114,7 @@ class _WithoutDependents(Rewriting):
         return None
 
     def total(self, node: Name) -> Term:
-        """A number as the sum of its values over the leader's words."""
+        """A number as the sum of its values times the weights of the leader's categories."""
         follower = self.followers[node.name]
         every = follower.options(node.instance, list(range(len(follower.values))))
         pairs = zip(follower.values, every, strict=True)
@@ -121,7 +124,7 @@ class _WithoutDependents(Rewriting):
 def _among(
     atom: Atom, follower: DependentColumn, instance: int | None, chosen: list[int]
 ) -> f.Formula:
-    """That the leader is (or, where the weights have an upper bound, is not) one of some words."""
+    """The statement that the leader is among the chosen categories, or, as the atom, is not."""
     if not chosen or len(chosen) == len(follower.values):
         return f.TRUE if bool(chosen) == atom.chooses else f.FALSE
     options = follower.options(instance, chosen)

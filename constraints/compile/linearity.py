@@ -1,4 +1,4 @@
-"""Which terms are linear in the signals, as their syntax shows."""
+"""Linearity of terms in the signals, as their syntax shows."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def linear(term: Node, layout: Layout) -> bool:
 
 
 def _constant(term: Node, layout: Layout) -> bool:
-    """Whether it is the same for all samples."""
+    """Whether a term is the same for all samples."""
     return not names(term) & set(layout.names)

@@ -1,12 +1,12 @@
-"""From resolved formulas to the form that is evaluated: negation normal form over atoms.
+"""Lowering: resolved formulas to negation normal form over atoms, the form that is evaluated.
 
-An `Atom` says that a sum of coefficients times readings lies in an interval. Lowering
+An `Atom` states that a linear combination of terms lies in an interval. Lowering
 - pushes negation to the atoms, where an inequality flips (never `log(1 - e^x)`);
-- unfolds `abs`, `max`, `min` under an inequality into the logic: `max(I) <= 40` is
-  `forall t: I(t) <= 40`, so that every step feels the constraint; `argmax(I) <= 8` compares the
+- unfolds `abs`, `max`, `min` under an inequality into connectives and quantifiers: `max(I) <= 40`
+  is `forall t: I(t) <= 40`, so that every step has a gradient; `argmax(I) <= 8` compares the
   maximum up to step 8 with that after it;
-- joins `x >= a` and `x <= b` into one interval, splits `forall` over conjunctions, drops
-  repetitions and folds constants.
+- merges `x >= a` and `x <= b` into one interval, splits `forall` over conjunctions, drops
+  repetitions and folds constants (`simplify`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from constraints.layout.pixels import mask
 from constraints.layout.signals import Layout
 
 _FLIP = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
-_DEFAULT_TOLERANCE = 1e-3  # of the data's span: the default tolerance of a real-valued equality
-_RELATIVE_TOLERANCE = 1e-6  # of the value's size: the same where no span is known
+_DEFAULT_TOLERANCE = 1e-3  # of a real-valued equality, as a share of the data's span
+_RELATIVE_TOLERANCE = 1e-6  # the same as a share of the value, if no span is known
 
 
 def lower(formula: f.Formula, layout: Layout) -> f.Formula:
-    """And, Or, Quantifier, BoundUntil and weights over atoms, with the same meaning."""
+    """The equivalent formula of And, Or, Quantifier, BoundUntil and weights over atoms."""
     return _Lowering(layout).formula(formula, True, None, 0)
 
 
@@ -109,7 +109,7 @@ class _Lowering:
         return any_of([self.unfold(below, level), self.unfold(above, level)])
 
     def counted(self, term: Term, k: float | None, level: int) -> Term:
-        """The term with the formulas that it counts lowered."""
+        """The term with the bodies of its counts lowered."""
         match term:
             case Count(body):
                 return replace(term, body=self.formula(body, True, k, level))
@@ -127,7 +127,7 @@ class _Lowering:
         return Atom(tuple(c for c, _ in parts), tuple(t for _, t in parts), integer=whole, k=k)
 
     def integer(self, term: Term) -> bool:
-        """Whether the term is a whole number for data that keep to their kind."""
+        """Whether the term is a whole number for integer data."""
         match term:
             case At(Name(name)) | Name(name):
                 signal = self.layout.find(name)
@@ -148,7 +148,7 @@ class _Lowering:
         return False
 
     def slack(self, atom: Atom, value: float) -> float:
-        """The default tolerance of an equality: none for whole numbers."""
+        """The default tolerance of an equality: 0 for whole numbers."""
         if atom.integer:
             return 0.0
         spans = [abs(c) * self.span(t) for c, t in zip(atom.coefficients, atom.terms, strict=True)]
@@ -158,7 +158,7 @@ class _Lowering:
         )
 
     def span(self, term: Term) -> float:
-        """How far apart two values of the term can be, where its signal's bounds are known."""
+        """The range of the term's values, if that of its signal is known; else inf."""
         match term:
             case Name(name):
                 signal = self.layout.find(name)
@@ -171,7 +171,7 @@ class _Lowering:
                 return self.span(series)
             case Aggregate("sum", At(series), region=Pixels() as domain):
                 return self.span(series) * domain.shape[0] * int(mask(domain, self.layout).sum())
-            case Apply(name, arguments):  # operators on images average or move what they are given
+            case Apply(name, arguments):  # linear image operators move or average pixels
                 function = self.layout.function(name)
                 known = function is not None and function.linear and function.returns == "image"
                 spans = (self.span(each) for each in arguments if is_image(each, self.layout))
@@ -185,19 +185,19 @@ class _Lowering:
     # unfolding max, min and abs
 
     def unfold(self, atom: Atom, level: int) -> f.Formula:
-        """The atom, or the formula it abbreviates."""
+        """The atom, with max, min, abs, argmax and argmin replaced by the logic they abbreviate."""
         if not atom.terms:
             inside = atom.low - atom.slack <= 0 <= atom.high + atom.slack
             at_bound = (atom.open_low and atom.low == 0) or (atom.open_high and atom.high == 0)
             return f.TRUE if inside and not at_bound else f.FALSE
-        folds = [i for i, term in enumerate(atom.terms) if _folds(term)]
-        if len(folds) != 1:
+        unfolded = [i for i, term in enumerate(atom.terms) if _unfolds(term)]
+        if len(unfolded) != 1:
             return _canonical(atom)
         if atom.low > -math.inf and atom.high < math.inf:
             upper = replace(atom, low=-math.inf, open_low=False)
             lower_ = replace(atom, high=math.inf, open_high=False)
             return all_of([self.unfold(upper, level), self.unfold(lower_, level)])
-        place = folds[0]
+        place = unfolded[0]
         if atom.high == math.inf:  # turn y >= low into -y <= -low
             atom = replace(
                 atom,
@@ -236,7 +236,7 @@ class _Lowering:
         raise AssertionError(term)
 
     def peak(self, term: Aggregate, coefficient: float, atom: Atom) -> f.Formula:
-        """coefficient·argmax <= high: which part of the window holds the (first) extreme."""
+        """coefficient·argmax <= high, as a comparison of the extremes before and after a step."""
         first, last = term.first, term.last
         if first is None or last is None or first.base is not None or last.base is not None:
             return _canonical(atom)
@@ -254,12 +254,13 @@ class _Lowering:
         before = Aggregate(kind, term.body, first, Step(None, cut))
         after = Aggregate(kind, term.body, Step(None, cut + 1), last)
         sign = (1.0 if early else -1.0) * (1.0 if kind == "max" else -1.0)
-        # the first of equal extremes counts: early wins ties
+        # argmax is the first of equal extremes: the earlier part wins ties
         found = self.atom([(sign, before), (-sign, after)], atom.k)
         return _canonical(replace(found, low=0.0, open_low=not early))
 
 
-def _folds(term: Term) -> bool:
+def _unfolds(term: Term) -> bool:
+    """Whether `unfold` replaces the term."""
     match term:
         case Apply("abs" | "max" | "min") | Aggregate("argmax" | "argmin"):
             return True

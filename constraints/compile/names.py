@@ -1,4 +1,4 @@
-"""Names in formulas rewritten for a layout: `S25` as `S(25)`, signals of each instance."""
+"""Expansion of names for a layout: `S25` to `S(25)`, and a formula to each instance."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from constraints.language.bridge import readings
 from constraints.layout.signals import Layout
 
 
-def spelled_out(formula: f.Formula, layout: Layout) -> f.Formula:
-    """The formula with `S25` written as `S(25)` wherever the layout makes it that."""
+def with_explicit_steps(formula: f.Formula, layout: Layout) -> f.Formula:
+    """The formula with `S25` replaced by `S(25)`, if S is the only series that it can mean."""
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     known = {*layout.names, *layout.parameters}
 
@@ -28,12 +28,12 @@ def spelled_out(formula: f.Formula, layout: Layout) -> f.Formula:
             return replace(value, **changed)
         return value
 
-    spelled: f.Formula = go(formula)
-    return spelled
+    expanded: f.Formula = go(formula)
+    return expanded
 
 
 def of_instances(formula: f.Formula, layout: Layout) -> list[f.Formula]:
-    """A formula about one sample, stated of each of the layout's instances."""
+    """A formula about one sample, stated for each of the layout's instances."""
     if layout.instances == 1:
         return [formula]
     known = set(layout.names)

@@ -1,4 +1,4 @@
-"""Formulas compiled against a layout, ready to be evaluated on batches."""
+"""Compiled formulas: resolved and lowered for one layout, evaluated on batches of samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from constraints.evaluate.semantics import Boolean, LogProbabilistic, Robustness
 from constraints.language.parser import parse
 from constraints.layout.signals import Layout
 
-DEFAULT = LogProbabilistic()
+DEFAULT_SEMANTICS = LogProbabilistic()
 
 
 class Program:
@@ -36,7 +36,7 @@ class Program:
         self.end = end
         self.trace_only = trace
         self._traces: dict[str, Formula] = {}
-        self.cache: dict[object, Tensor] = {}  # what evaluators keep from one call to the next
+        self.cache: dict[object, Tensor] = {}  # rows of linear atoms, kept between evaluations
         if trace:
             self.lowered = self.traced(end or "clip")
         else:
@@ -46,36 +46,38 @@ class Program:
     def __repr__(self) -> str:
         return f"<Program {self.formula}>"
 
-    def __call__(self, data: Mapping[str, Any] | Tensor, semantics: Semantics = DEFAULT) -> Tensor:
+    def __call__(
+        self, data: Mapping[str, Any] | Tensor, semantics: Semantics = DEFAULT_SEMANTICS
+    ) -> Tensor:
         """The value for each sample: (B,)."""
-        self.at_start()
-        meant(semantics)
+        self.check_not_trace()
+        check_semantics(semantics)
         batch, tensors = self.read(data)
         value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
-        return self.sound(value if len(value) == batch else value.expand(batch))
+        return self.check_not_nan(value if len(value) == batch else value.expand(batch))
 
     def verdict(self, data: Mapping[str, Any] | Tensor) -> Tensor:
         """Whether each sample satisfies the formula: (B,) of bool."""
         return self(data, Boolean())
 
     def robustness(self, data: Mapping[str, Any] | Tensor) -> Tensor:
-        """The margin by which each sample does: (B,)."""
+        """The margin by which each sample satisfies the formula, negative if it does not: (B,)."""
         return self(data, Robustness())
 
     def trace(
         self,
         data: Mapping[str, Any] | Tensor,
-        semantics: Semantics = DEFAULT,
+        semantics: Semantics = DEFAULT_SEMANTICS,
         end: str = "clip",
     ) -> Tensor:
         """The value at every step taken as `now`: (B, T)."""
-        meant(semantics)
+        check_semantics(semantics)
         lowered = self.traced(end)
         batch, tensors = self.read(data, self.used(lowered))
         steps = self.layout.steps
         frame = Frame((steps,), {NOW: Index(0, (0,))})
         value = Evaluator(self.layout, tensors, semantics, end).formula(lowered, frame)
-        return self.sound(value.expand(batch, steps))
+        return self.check_not_nan(value.expand(batch, steps))
 
     def traced(self, end: str) -> Formula:
         """The lowered formula at a step called `now`."""
@@ -84,19 +86,20 @@ class Program:
             self._traces[end] = lower(found, self.layout)
         return self._traces[end]
 
-    def at_start(self) -> None:
+    def check_not_trace(self) -> None:
+        """Reject a program that was compiled for `trace` only."""
         if self.trace_only:
             raise FormulaError(
-                f"{self.formula} was compiled for traces; ask for program.trace(...)"
+                f"{self.formula} was compiled for traces", remedy="call program.trace(...)"
             )
 
     def tolerances(self) -> dict[str, float]:
-        """The equalities whose verdict has the default tolerance of real data, and that."""
+        """The equalities of real data without a tolerance of their own, and the default used."""
         atoms = (node for node in descend(self.lowered) if isinstance(node, Atom))
         return {atom.readable(): atom.slack for atom in atoms if atom.slack}
 
     def used(self, lowered: Formula) -> set[str]:
-        """The signals that a lowered formula reads; one, for the batch's size, if it reads none."""
+        """The signals that a lowered formula reads; if none, the first, for the batch size."""
         return (names(lowered) & set(self.layout.names)) or {self.layout.names[0]}
 
     def read(
@@ -109,8 +112,8 @@ class Program:
         tensors = self.layout.check(signals, needed or self.needed)
         return len(next(iter(tensors.values()))), tensors
 
-    def sound(self, value: Tensor) -> Tensor:
-        """The value, if it is a number for every sample."""
+    def check_not_nan(self, value: Tensor) -> Tensor:
+        """The value; DataError if it is NaN for any sample."""
         if value.dtype == torch.bool or not math.isnan(value.detach().sum().item()):
             return value
         wrong = torch.isnan(value).reshape(len(value), -1).any(1)
@@ -118,27 +121,43 @@ class Program:
             return value
         raise DataError(
             f"{self.formula} is not a number for {int(wrong.sum())} of {len(value)} samples: it "
-            "divides 0 by 0, or takes the log or root of a negative number"
+            "divides 0 by 0, or takes the log or root of a negative number",
+            value=int(wrong.sum()),
+            remedy="exclude such samples, as in x(0) = 0 or y(0) / x(0) <= 3",
         )
 
 
-def meant(semantics: Semantics) -> None:
+def check_semantics(semantics: Semantics) -> None:
+    """Reject what is not an instance of a semantics, such as its class."""
     if isinstance(semantics, type) or not hasattr(semantics, "atom"):
-        raise FormulaError(f"{semantics!r} is not a semantics; write one such as Robustness()")
+        raise FormulaError(
+            f"{semantics!r} is not a semantics",
+            value=semantics,
+            remedy="give an instance such as Robustness()",
+        )
 
 
 def compiled(
     formula: Formula | str, layout: Layout, end: str | None = None, *, trace: bool = False
 ) -> Program:
-    """The formula against a layout: names, times and windows are checked here, once.
+    """The program of a formula for a layout: names, times and windows are checked here, once.
 
-    `end`: what to do where it reaches outside the grid. None is an error; "clip": quantifiers
-    range over the steps that exist; "weak" ("strong"): what lies outside counts as met (not met).
-    `trace`: for `Program.trace` only, which a bare `I <= 20` has and a value at the start has not.
+    `end`: the rule for atoms that read outside the grid. None raises an error; "clip": quantifiers
+    range over the steps that exist; "weak" ("strong"): such atoms count as met (not met).
+    `trace`: compile for `Program.trace` only; a bare `I <= 20` has values at every step, but none
+    at the start.
     """
     found = parse(formula) if isinstance(formula, str) else formula
     if not isinstance(found, Formula):
-        raise FormulaError(f"{formula!r} is neither a formula nor the text of one")
+        raise FormulaError(
+            f"{formula!r} is neither a formula nor the text of one",
+            value=formula,
+            remedy='write one such as "forall t: I(t) <= 20"',
+        )
     if not isinstance(layout, Layout):
-        raise FormulaError(f"a formula is compiled against a Layout, not {layout!r}")
+        raise FormulaError(
+            f"a formula is compiled against a Layout, not {layout!r}",
+            value=layout,
+            remedy='make one, as in Layout.series("S I R", 30)',
+        )
     return Program(found, layout, end, trace=trace)

@@ -1,9 +1,10 @@
-"""Names, times and kinds: what a formula means for a given layout.
+"""Name resolution: a formula restated in terms of the signals and steps of a layout.
 
-After `resolve` a formula holds no name that is not a signal, no parameter, no model time and no
-`end`; every series is read at an explicit step; chained comparisons are conjunctions; categories
-are weights compared with one half; bound variables are called `%0`, `%1`, ... by their depth, so
-that formulas that differ in such names only are equal. Steps outside the grid are found here.
+A resolved formula holds no name that is not a signal, no parameter, no model time and no `end`;
+every series is read at an explicit step; chained comparisons are conjunctions; categories are
+weights compared with one half; bound variables are called `%0`, `%1`, ... by their depth, so that
+formulas that differ in the names of variables only are equal. Steps outside the grid raise errors
+here.
 """
 
 from __future__ import annotations
@@ -13,36 +14,47 @@ from dataclasses import replace
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
 from constraints.ast.build import always
-from constraints.ast.lowered import NUMBERS, BoundUntil, CategoryWeight, HasClass
+from constraints.ast.lowered import BoundUntil, CategoryWeight, HasClass
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.walk import descend, ends, indexes
 from constraints.ast.words import ARITHMETIC, NOW, PIXEL, SERIES, built_in, is_built_in
-from constraints.compile.comparisons import compared, owned, some
+from constraints.compile.comparisons import typed_comparison, with_instance
 from constraints.compile.images import ImageResolver
+from constraints.compile.reading_errors import (
+    aggregate_off_grid,
+    constant_body,
+    missing_step,
+    no_time_grid,
+    not_a_reading,
+    superfluous_step,
+)
 from constraints.compile.scope import Scope, Times
-from constraints.errors import FormulaError, unknown
+from constraints.errors import FormulaError, quoted, unknown
 from constraints.language.bridge import ambiguous, readings
 from constraints.layout.image_terms import is_image, reads_image
 from constraints.layout.signals import Layout
 
-ENDS = ("weak", "strong", "clip")
+END_RULES = ("weak", "strong", "clip")  # for what a formula reads outside the grid
 
 
 def resolve(
     formula: f.Formula, layout: Layout, end: str | None = None, trace: bool = False
 ) -> f.Formula:
-    """The formula against a layout, at step 0, or at each step `now` if `trace`.
+    """The formula resolved against a layout, at step 0, or at each step `now` if `trace`.
 
-    `end`: what to do where it reaches outside the grid: None is an error; "weak" takes what lies
-    outside as met, "strong" as not met, "clip" lets quantifiers range over existing steps only.
+    `end`: the rule for atoms that read outside the grid. None raises an error; "weak" counts them
+    as met, "strong" as not met; "clip" lets quantifiers range over existing steps only.
     """
-    if end is not None and end not in ENDS:
-        raise FormulaError(f"end must be one of {', '.join(ENDS)}, not {end!r}")
+    if end is not None and end not in END_RULES:
+        raise unknown("rule for the end of the grid", str(end), END_RULES)
     scope = Scope()
     if trace:
         if not layout.steps:
-            raise FormulaError("a trace needs series; these signals have no time grid")
+            raise FormulaError(
+                "a trace needs series, and these signals have no time grid",
+                remedy="compile the formula without trace=True",
+            )
         ranges = {NOW: (0, layout.steps - 1)}
         scope = Scope({NOW: NOW}, ranges, here=Step(NOW), now=Step(NOW))
     return _Resolver(layout, end).formula(formula, scope)
@@ -61,7 +73,7 @@ class _Resolver(ImageResolver):
             case f.Compare():
                 return self.compare(node, scope)
             case f.Holds(Apply(function) as call) if function in self.layout.classifiers:
-                return HasClass(self.chance(call, scope))
+                return HasClass(self.class_probability(call, scope))
             case f.Holds(call):
                 return self.compare(f.Compare((call, Const(0)), (">=",)), scope)
             case f.Not(body):
@@ -76,16 +88,16 @@ class _Resolver(ImageResolver):
                 return self.quantifier(node, scope)
             case f.Until():
                 return self.until(node, scope)
-        raise FormulaError(f"{node!r} is not a formula")
+        raise TypeError(f"{node!r} is not a formula")
 
     def compare(self, node: f.Compare, scope: Scope) -> f.Formula:
+        """A chain a <= b <= c as the conjunction of its links."""
         links = zip(node.terms[:-1], node.relations, node.terms[1:], strict=True)
-        return f.conjunction(*(self.link(a, relation, b, node, scope) for a, relation, b in links))
-
-    def link(
-        self, left: Term, relation: str, right: Term, node: f.Compare, scope: Scope
-    ) -> f.Formula:
-        return self.sides(compared(left, relation, right, node.tolerance, self.layout), scope)
+        typed = (
+            typed_comparison(left, relation, right, node.tolerance, self.layout)
+            for left, relation, right in links
+        )
+        return f.conjunction(*(self.sides(link, scope) for link in typed))
 
     def sides(self, node: f.Formula, scope: Scope) -> f.Formula:
         """Comparisons of numbers with their terms resolved."""
@@ -104,15 +116,16 @@ class _Resolver(ImageResolver):
         region = None if node.region is None else str(node.region)
         if self.layout.find(node.variable) is not None:
             raise FormulaError(
-                f"{node.kind} {node.variable}: {node.variable} is a signal; name the variable "
-                "otherwise, such as t"
+                f"{node.kind} {node.variable}: {node.variable} is a signal",
+                value=node.variable,
+                remedy="give the variable another name, such as t",
             )
         if region is not None or (
             node.first is None and reads_image(node.body, node.variable, self.layout)
         ):
             return self.over_pixels(node, scope, name, region)
         if node.variable == NOW and any(bound.base == NOW for bound in ends(node)):
-            self.anchored(node, scope)
+            self.check_anchor(node, scope)
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         times = node.variable == NOW or indexes(node.body, node.variable)
         window = self.times.window(first, last, scope, f"{node.kind} {node.variable}", clip=times)
@@ -127,13 +140,13 @@ class _Resolver(ImageResolver):
         if node.variable == NOW:
             inner = replace(inner, here=Step(name), now=Step(name))
         body = self.formula(node.body, inner)
-        return f.Quantifier(node.kind, name, first, last, body, None if times else NUMBERS)
+        return f.Quantifier(node.kind, name, first, last, body, None if times else f.NUMBER_DOMAIN)
 
     def over_pixels(
         self, node: f.Quantifier, scope: Scope, name: str, region: str | None
     ) -> f.Formula:
         if region is not None and not self.layout.is_region(region):
-            self.layout.region(region, (0, 0))  # which refuses it
+            self.layout.region(region, (0, 0))  # raises
         inner = replace(
             scope,
             variables={**scope.variables, node.variable: name},
@@ -144,13 +157,14 @@ class _Resolver(ImageResolver):
         domain = self.domain(body, name, region)
         return f.Quantifier(node.kind, name, None, None, body, domain)
 
-    def anchored(self, node: f.Formula, scope: Scope) -> None:
-        """Refuse `forall t: ... eventually[0,5](...)`: it would count from step 0 for every t."""
+    def check_anchor(self, node: f.Formula, scope: Scope) -> None:
+        """Reject `forall t: ... eventually[0,5](...)`: it would count from step 0 for every t."""
         if scope.now is None and scope.variables:
             bound = ", ".join(scope.variables)
             raise FormulaError(
-                f"{node} counts from step 0, not from {bound}: write always(...) in place of the "
-                "outer quantifier, or bind a variable here too, as in exists u in [t, t + 5]: ..."
+                f"{node} counts from step 0, not from {bound}",
+                remedy="write always(...) in place of the outer quantifier, or bind a variable "
+                "here too, as in exists u in [t, t + 5]: ...",
             )
 
     def until(self, node: f.Until, scope: Scope) -> f.Formula:
@@ -158,7 +172,7 @@ class _Resolver(ImageResolver):
         if node.weak:
             strong = replace(node, weak=False)
             return self.formula(f.Or((strong, always(node.left, 0, node.last))), scope)
-        self.anchored(node, scope)
+        self.check_anchor(node, scope)
         name = f"%{scope.level}"
         low, high = self.times.range(scope.here, scope)
         if node.past:
@@ -195,9 +209,11 @@ class _Resolver(ImageResolver):
                 return self.at(series, when, scope)
             case Aggregate() | Count():
                 return self.aggregate(node, scope)
-            case Apply(function, arguments) if function in SERIES or self.makes_many(function):
+            case Apply(function, arguments) if function in SERIES or self.returns_whole_signal(
+                function
+            ):
                 if scope.now is None:
-                    raise FormulaError(self.unsaid(node))
+                    raise missing_step(node, self.layout)
                 return self.at(node, Step(NOW), scope)
             case Apply("max" | "min" as kind, (body, Name(region) as other)) if (
                 is_image(body, self.layout)
@@ -211,15 +227,15 @@ class _Resolver(ImageResolver):
                 if is_built_in(function) or function in ARITHMETIC:
                     return Apply(function, tuple(self.term(each, scope) for each in arguments))
                 return self.applied(node, scope)
-        raise FormulaError(f"{node!r} is not a term")
+        raise TypeError(f"{node!r} is not a term")
 
     def name(self, node: Name, scope: Scope) -> Term:
         """A name on its own: a column, a parameter, a series read now, or `S25`."""
         signal = self.layout.find(node.name)
         if node.instance is not None and is_image(node, self.layout):
-            self.named(node)  # which refuses what is not there
+            self.named_image(node)  # raises if it has no such instance
         elif node.instance is not None:
-            owned(node, self.layout)
+            with_instance(node, self.layout)
         if signal is None:
             if node.name in ("true", "false") and node.quoted:
                 return Const(node.name == "true")
@@ -230,31 +246,20 @@ class _Resolver(ImageResolver):
                 series, when = self.compact(node.name)
                 return self.at(series, Step(None, when), scope)
         if signal is not None and signal.kind == "column":
-            return owned(node, self.layout)
+            return with_instance(node, self.layout)
         if signal is not None and signal.kind == "category":
             raise FormulaError(
-                f"{node} is a category, not a number; compare it with = or != to one of "
-                f"{some(signal.categories)}"
+                f"{node} is a category, not a number",
+                value=node.name,
+                allowed=[quoted(each) for each in signal.categories],
+                remedy="compare it with = or != to one of these",
             )
         if scope.now is None:
-            raise FormulaError(self.unsaid(node))
+            raise missing_step(node, self.layout)
         return self.at(node, Step(NOW), scope)
 
-    def unsaid(self, node: Term) -> str:
-        """What is wrong with a series or an image where a number is wanted."""
-        if is_image(node, self.layout):
-            return (
-                f"{node} is an image: say which pixels, as in forall p: {node}(p) >= 0, or "
-                f"mean({node})"
-            )
-        at = 0 if isinstance(node, Name) else 5
-        return (
-            f"{node} does not say when: write {node}({at}), forall t: {node}(t) ..., "
-            f"always({node} ...) or max({node})"
-        )
-
     def compact(self, word: str) -> tuple[Name, int]:
-        """`S25` as S at step 25, if that can mean one thing only."""
+        """`S25` as S at step 25, if that is the only reading."""
         series = [signal.name for signal in self.layout.signals if signal.kind == "series"]
         found = readings(word, series)
         if len(found) > 1:
@@ -262,7 +267,8 @@ class _Resolver(ImageResolver):
         if not found:
             known = [*self.layout.names, *self.layout.parameters]
             known += self.layout.pictures
-            raise unknown("signal, parameter or category", word, known, self.remedy(Name(word)))
+            remedy = self.picture_remedy(Name(word))
+            raise unknown("signal, parameter or category", word, known, remedy)
         return Name(found[0][0]), found[0][1]
 
     def at(self, series: Term, when: Step, scope: Scope) -> Term:
@@ -270,15 +276,15 @@ class _Resolver(ImageResolver):
         if isinstance(series, Name):
             return self.read(series, when, scope)
         if isinstance(series, (At, Aggregate, Count)):
-            raise FormulaError(f"{series} is one number; it cannot be read at {when}")
+            raise superfluous_step(series, when, "is one number")
         pixel = scope.variables.get(when.base or "") in scope.pixels
         function = self.layout.function(series.function) if isinstance(series, Apply) else None
         if isinstance(series, Apply) and function is not None and function.returns != "number":
             call = self.call(series, scope)
             if function.returns == "series":
                 return At(call, self.times.inside(self.times.step(when, scope), series, scope))
-            return At(call, self.place(when, series, scope))
-        step = self.place(when, series, scope) if pixel else self.times.step(when, scope)
+            return At(call, self.pixel_variable(when, series, scope))
+        step = self.pixel_variable(when, series, scope) if pixel else self.times.step(when, scope)
         if isinstance(series, Apply) and series.function in SERIES:
             moved = replace(
                 scope,
@@ -288,10 +294,10 @@ class _Resolver(ImageResolver):
                 ranges={NOW: (0, self.layout.steps - 1)},
             )
             body = self.term(series.arguments[0], moved)
-            self.varies(body, series)
+            self.check_varies(body, series)
             return At(Apply(series.function, (body,)), self.times.inside(step, series, scope))
         if not any(isinstance(each, (Name, Apply, Aggregate)) for each in descend(series)):
-            raise FormulaError(f"{series} has no values over time to be read at {when}")
+            raise superfluous_step(series, when, "has no values over time")
         return self.term(series, replace(scope, here=step, now=step))
 
     def read(self, node: Name, when: Step, scope: Scope) -> Term:
@@ -299,41 +305,32 @@ class _Resolver(ImageResolver):
         if signal is None and self.layout.function(node.name) is not None:
             return self.call(Apply(node.name, (when,)), scope)
         if is_image(node, self.layout):
-            return At(self.named(node), self.place(when, node, scope))
+            return At(self.named_image(node), self.pixel_variable(when, node, scope))
         if signal is None and node.name in self.layout.parameters:
-            raise FormulaError(f"{node} is a parameter, one number; write {node} without a step")
+            raise superfluous_step(node, when, "is a parameter, one number")
         if signal is None and node.name != "time":
             known = [*self.layout.names, *self.layout.pictures, *self.layout.functions]
-            raise unknown("signal or function", node.name, known, self.remedy(node))
+            raise unknown("signal or function", node.name, known, self.picture_remedy(node))
         if signal is None or signal.kind == "series":
             if signal is None and not self.layout.times:
-                raise FormulaError("these signals have no time grid")
+                raise no_time_grid(f"{node}({when})", self.layout)
             return At(
-                owned(node, self.layout),
+                with_instance(node, self.layout),
                 self.times.inside(self.times.step(when, scope), node, scope),
             )
-        raise FormulaError(f"{node} has one value a sample; write {node} without a step")
+        raise superfluous_step(node, when, "has one value a sample")
 
     def applied(self, node: Apply, scope: Scope) -> Term:
-        """Something of the layout's on arguments: a function, a classifier, a signal."""
+        """A call of a function, a classifier or a signal of the layout."""
         if self.layout.function(node.function) is not None:
             return self.call(node, scope)
         if node.function in self.layout.classifiers:
-            return self.chance(node, scope)
+            return self.class_probability(node, scope)
         if is_image(Name(node.function), self.layout):
             return self.pixel(node, Name(node.function), node.arguments, scope)
         if self.layout.find(node.function) is None:
             raise unknown("function", node.function, [*built_in(), *self.layout.callables])
-        only = node.arguments[0] if len(node.arguments) == 1 else None
-        if isinstance(only, Name):
-            raise FormulaError(
-                f"{node}: {only} is not bound; write forall {only}: ... {node} ..., or give a "
-                "whole number"
-            )
-        raise FormulaError(
-            f"{node}: a signal is read at one step: a whole number, a bound variable, `end`, or "
-            f"one of these plus or minus a whole number; at a model time write {node.function}@2.5"
-        )
+        raise not_a_reading(node)
 
     def aggregate(self, node: Aggregate | Count, scope: Scope) -> Term:
         if isinstance(node, Aggregate) and isinstance(node.body, Name) and node.region is None:
@@ -360,15 +357,19 @@ class _Resolver(ImageResolver):
             domain = self.domain(body, NOW, None if region is None else str(region))
             return Aggregate(node.kind, body, region=domain, parameters=node.parameters)
         if isinstance(node.body, Term) and (region is not None or not self.layout.steps):
-            self.term(node.body, scope)  # which refuses what is not there
+            self.term(node.body, scope)  # raises if it has unknown names
         if region is not None:
-            raise FormulaError(f"{node}: {region} is not a step and {node.body} is not an image")
+            raise FormulaError(
+                f"{node}: {region} is not a step and {node.body} is not an image",
+                value=str(region),
+                remedy="give two steps, or a region of an image",
+            )
         if not self.layout.steps:
-            raise FormulaError(f"{node}: these signals have no time grid to aggregate over")
+            raise no_time_grid(str(node), self.layout)
         first, last = (self.times.step(bound, scope) for bound in ends(node))
         span = self.times.window(first, last, scope, str(node), clip=True)
         if span[1] < span[0]:
-            raise FormulaError(f"{node}: the window [{first}, {last}] is empty on this grid")
+            raise self.times.empty_window(str(node), first, last)
         moved = replace(
             scope,
             variables={**scope.variables, NOW: NOW},
@@ -377,17 +378,14 @@ class _Resolver(ImageResolver):
             now=Step(NOW),
         )
         if self.end in ("weak", "strong") and not 0 <= span[0] <= span[1] < self.layout.steps:
-            raise FormulaError(f"{node} reaches outside the grid, where it has no value")
+            raise aggregate_off_grid(node, self.layout)
         if isinstance(node, Count):
             return Count(self.formula(node.body, moved), first, last)
         inner = self.term(node.body, moved)
-        self.varies(inner, node)
+        self.check_varies(inner, node)
         return Aggregate(node.kind, inner, first, last, parameters=node.parameters)
 
-    def varies(self, body: Node, node: Node) -> None:
+    def check_varies(self, body: Node, node: Node) -> None:
+        """Reject an aggregate or difference over time of what is the same at every step."""
         if not any(isinstance(each, Step) and each.base == NOW for each in descend(body)):
-            hint = ""
-            extreme = isinstance(node, Aggregate) and aggregates()[node.kind].extreme
-            if isinstance(node, Aggregate) and extreme and node.first is not None:
-                hint = f"; of several numbers it is written {node.kind}({body}, +{node.first}, ...)"
-            raise FormulaError(f"{node}: {body} does not change with time{hint}")
+            raise constant_body(body, node, self.layout)

@@ -1,4 +1,7 @@
-"""Lowered formulas said otherwise: what is said of some signals, said of what they come from."""
+"""Rewriting of lowered formulas: a traversal that replaces atoms and terms.
+
+`dependents` and `gaussian.latent` restate formulas about other columns with it.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ from constraints.layout.signals import Layout
 
 
 class Rewriting(ABC):
-    """A walk through a lowered formula that puts another atom, or another term, for some."""
+    """A traversal of a lowered formula that replaces some atoms and terms."""
 
     @abstractmethod
     def atom(self, atom: Atom) -> f.Formula:
-        """What stands for an atom; `inside(atom)` where only its terms are others."""
+        """The formula that replaces an atom; `inside(atom)` replaces only its terms."""
 
     @abstractmethod
     def term(self, node: Node) -> Term | None:
-        """What stands for a node, if it is not the node itself."""
+        """The term that replaces a node; None keeps the node and rewrites its children."""
 
     def formula(self, node: f.Formula) -> f.Formula:
         match node:

@@ -1,4 +1,4 @@
-"""What stands around a place in a formula: bound variables, their ranges, the meaning of `now`."""
+"""The scope of a subformula: bound variables, their ranges of steps, the step called `now`."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from constraints.ast.nodes import Node
 from constraints.ast.terms import Apply, Const, Step, Term
 from constraints.ast.walk import START, descend
 from constraints.ast.words import END, NOW
-from constraints.errors import FormulaError
+from constraints.compile.reading_errors import no_time_grid
+from constraints.errors import FormulaError, Remedy, Setting
 from constraints.layout.signals import Layout
 
 MAX_WINDOW_STEPS = 1_000_000  # steps in a window
+MAX_TERM_VALUES = 100_000  # combinations of the bound variables of a row, a column or a class
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What stands around a place: bound variables, their ranges, and the meaning of `now`."""
+    """Bound variables, their ranges of steps, and the step called `now`."""
 
     variables: Mapping[str, str] = field(default_factory=dict)  # as written -> as renamed
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     pixels: frozenset[str] = frozenset()  # renamed variables that are pixels
-    here: Step = START  # what windows are relative to
-    now: Step | None = None  # where a bare series is read; None: nowhere
-    level: int = 0
+    here: Step = START  # the step that relative windows count from
+    now: Step | None = (
+        None  # the step at which a bare series is read; None: a bare series is an error
+    )
+    level: int = 0  # number of variables bound around
 
 
 @dataclass(frozen=True)
 class Times:
-    """Steps of a layout's grid, and what to do outside it (`end`, see `resolve`)."""
+    """Steps on a layout's grid; `end`: the rule outside it (see `resolve`)."""
 
     layout: Layout
     end: str | None
@@ -45,20 +49,15 @@ class Times:
             return node
         if node.base == END:
             if not self.layout.steps:
-                example = "age >= 40"
-                if self.layout.images:
-                    example = f"forall p: {self.layout.images[0].name}(p) >= 0, over pixels"
-                raise FormulaError(
-                    "these signals have no time grid: leave out always, forall t, `end` and the "
-                    f"like, as in {example}"
-                )
+                raise no_time_grid(None, self.layout)
             return Step(None, self.layout.steps - 1 + node.offset)
         if node.base == NOW:
             return scope.here.shifted(node.offset)
         if node.base not in scope.variables:
             raise FormulaError(
-                f"the time variable {node.base} is not bound: write forall {node.base}: ... or "
-                f"exists {node.base}: ..."
+                f"the time variable {node.base} is not bound",
+                value=node.base,
+                remedy=f"write forall {node.base}: ... or exists {node.base}: ...",
             )
         return Step(scope.variables[node.base], node.offset)
 
@@ -66,38 +65,54 @@ class Times:
         """A step used as a number."""
         if node.base == NOW and scope.now is None:
             raise FormulaError(
-                "now is a step that always, eventually and the like move; a signal of that name "
-                'is written "now"'
+                "now has no value here: it is the step that always, eventually and the like move",
+                value=NOW,
+                remedy='a signal of that name is written "now"',
             )
         step = self.step(node, scope)
         if step.base in scope.pixels:
-            raise FormulaError(f"{node} is a pixel and has no number")
+            raise FormulaError(
+                f"{node} is a pixel, not a number",
+                value=str(node),
+                remedy=f"read an image at it, as in image({node})",
+            )
         return Const(step.offset) if step.base is None else step
 
     def range(self, step: Step, scope: Scope) -> tuple[int, int]:
+        """The least and the greatest step, over all values of its variable."""
         low, high = scope.ranges.get(step.base or "", (0, 0))
         return low + step.offset, high + step.offset
 
     def window(
         self, first: Step, last: Step, scope: Scope, what: str, *, clip: bool
     ) -> tuple[int, int]:
-        """The range of a variable over a window, which must not be empty from the outset.
+        """The range of a variable over a window, which must not be empty.
 
-        Except that a window may begin right after its end, as [1, end] does on a grid of one step.
+        Only a window that begins right after its end, as [1, end] on a grid of one step, may be.
         """
         low, high = self.range(first, scope)[0], self.range(last, scope)[1]
         if clip and self.end == "clip":
             low, high = max(low, 0), min(high, self.layout.steps - 1)
         if high + 1 < low:
-            raise FormulaError(f"{what}: the window [{first}, {last}] is empty on this grid")
+            raise self.empty_window(what, first, last)
         if high - low > MAX_WINDOW_STEPS:
             raise FormulaError(
-                f"{what}: a window spans at most {MAX_WINDOW_STEPS:,} steps, not {high - low:,}"
+                f"{what}: a window spans at most {MAX_WINDOW_STEPS:,} steps, not {high - low:,}",
+                value=high - low,
+                remedy="shorten the window",
             )
         return low, high
 
+    def empty_window(self, what: str, first: Step, last: Step) -> FormulaError:
+        """Error for a window without steps."""
+        return FormulaError(
+            f"{what}: the window [{first}, {last}] is empty on this grid",
+            value=f"[{first}, {last}]",
+            remedy=f"the steps are 0..{self.layout.steps - 1}",
+        )
+
     def inside(self, step: Step, series: Node, scope: Scope) -> Step:
-        """The step, if it stays on the grid or the formula says what to do where it does not."""
+        """The step, if it stays on the grid or `end` is a rule for steps outside it."""
         low, high = self.range(step, scope)
         last = self.layout.steps - 1
         if self.end in ("weak", "strong") or 0 <= low <= high <= last:
@@ -106,20 +121,20 @@ class Times:
         side = f"past the last step, {last}" if high > last else "before the first step, 0"
         if step.base is None:
             raise FormulaError(
-                f"{series}({reached}) is {side}; the steps are 0..{last}, the last is called `end`"
+                f"{series}({reached}) is {side}",
+                value=reached,
+                remedy=f"the steps are 0..{last}, the last is called `end`",
             )
-        advice = 'end="weak" (outside counts as met) or "strong" (as not met)'
+        remedy: list[str | Setting] = ["shorten the window (`end` is the last step), or use "]
         if self.end is None:
-            advice = 'end="clip" (windows keep to steps that exist), "weak" (outside counts as '
-            advice += 'met) or "strong" (as not met)'
+            remedy += [Setting("end", "clip"), " (windows keep to steps that exist), "]
+        remedy += [Setting("end", "weak"), " (what lies outside counts as met) or "]
+        remedy += [Setting("end", "strong"), " (as not met)"]
         raise FormulaError(
-            f"{series} is read at step {reached}, {side}; shorten the window (`end` is the last "
-            f"step), or say what to do there: {advice}"
+            f"{series} is read at step {reached}, {side}", value=reached, remedy=remedy
         )
 
 
-_WHOLE = "is a whole number, a variable bound by forall or exists, or a sum of these"
-MAX_TERM_VALUES = 100_000  # of the bound variables of a term, together
 _ARITHMETIC: Mapping[str, Callable[..., float]] = {
     "+": lambda *parts: math.fsum(parts),
     "neg": operator.neg,
@@ -132,13 +147,21 @@ _ARITHMETIC: Mapping[str, Callable[..., float]] = {
 
 
 def values(term: Term, scope: Scope, what: str) -> list[float]:
-    """All values of a whole number that is made of numbers and bound variables."""
+    """All values of a term made of numbers and bound variables: a row, a column or a class.
+
+    `what` names the term in errors.
+    """
     bound = sorted({node.base for node in descend(term) if isinstance(node, Step) and node.base})
     if not all(name in scope.ranges for name in bound):
-        raise FormulaError(f"{what} {_WHOLE}")
+        raise _not_whole(term, what)
     ranges = [range(scope.ranges[name][0], scope.ranges[name][1] + 1) for name in bound]
-    if math.prod(len(each) for each in ranges) > MAX_TERM_VALUES:
-        raise FormulaError(f"{what} takes more than {MAX_TERM_VALUES:,} values")
+    count = math.prod(len(each) for each in ranges)
+    if count > MAX_TERM_VALUES:
+        raise FormulaError(
+            f"{what} has at most {MAX_TERM_VALUES:,} values, not {count:,}",
+            value=count,
+            remedy="shorten the windows of its variables",
+        )
     found = {_value(term, dict(zip(bound, at, strict=True)), what) for at in product(*ranges)}
     return sorted(found)
 
@@ -152,8 +175,13 @@ def _value(term: Term, at: Mapping[str, int], what: str) -> float:
         case Apply(function, arguments) if function in _ARITHMETIC:
             parts = [_value(each, at, what) for each in arguments]
             if function == "/" and not parts[1]:
-                raise FormulaError(f"{what} divides by 0")
+                raise FormulaError(f"{what} divides by 0", value=str(term))
             return float(_ARITHMETIC[function](*parts))
         case _:
-            raise FormulaError(f"{what} {_WHOLE}")
+            raise _not_whole(term, what)
     return found
+
+
+def _not_whole(term: Term, what: str) -> FormulaError:
+    remedy: Remedy = "write a whole number, a variable bound by forall or exists, or a sum of these"
+    return FormulaError(f"{what} is not a whole number", value=str(term), remedy=remedy)

@@ -1,8 +1,8 @@
-"""Joining lowered formulas: connectives and quantifiers without repetition or constants.
+"""Simplification of lowered formulas: no repeated parts, no constants, merged atoms.
 
-A conjunction joins its halves of intervals, `x >= a` and `x <= b`. Statements about one category
-are sets of words, and joined as such: `race = a or race = b` is one atom, that the weights of a
-and b add up to more than one half.
+A conjunction merges `x >= a` and `x <= b` into one interval. Atoms about one categorical signal are
+sets of categories, and merged by intersection or union: `race = a or race = b` is the one atom that
+the weights of a and b add up to at least one half.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def quantified(
 ) -> f.Formula:
     fixed = first is None or last is None or first.base is last.base is None
     if body == (f.TRUE if kind == "forall" else f.FALSE) or (fixed and body in (f.TRUE, f.FALSE)):
-        return body  # a window that moves may be empty, and decide by that
+        return body  # only if the window is fixed: a moving one may be empty
     if kind == "forall" and isinstance(body, f.And):
         return all_of(
             f.Quantifier(kind, variable, first, last, part, region) for part in body.parts
@@ -36,49 +36,49 @@ def quantified(
 
 
 def all_of(parts: Iterable[f.Formula]) -> f.Formula:
-    """Conjunction without repetition, with its halves of intervals joined."""
+    """Conjunction without repetition, with atoms about one sum or category merged."""
     flat = list(dict.fromkeys(f.And(tuple(parts)).parts))
     if f.FALSE in flat:
         return f.FALSE
     kept = [part for part in flat if part != f.TRUE]
-    return f.conjunction(*_intervals(_words(kept, both=True))) if kept else f.TRUE
+    return f.conjunction(*_merge_intervals(_merge_categories(kept, both=True))) if kept else f.TRUE
 
 
 def any_of(parts: Iterable[f.Formula]) -> f.Formula:
-    """Disjunction without repetition."""
+    """Disjunction without repetition, with atoms about one category merged."""
     flat = list(dict.fromkeys(f.Or(tuple(parts)).parts))
-    kept = _words([part for part in flat if part != f.FALSE], both=False)
+    kept = _merge_categories([part for part in flat if part != f.FALSE], both=False)
     if f.TRUE in kept:
         return f.TRUE
     return f.disjunction(*kept) if kept else f.FALSE
 
 
-def _words(parts: list[f.Formula], both: bool) -> list[f.Formula]:
-    """Join what is said of one category, in a conjunction (`both`) or a disjunction."""
+def _merge_categories(parts: list[f.Formula], both: bool) -> list[f.Formula]:
+    """Merge atoms about one categorical signal, in a conjunction (`both`) or a disjunction."""
     done: list[f.Formula] = []
-    said: dict[object, int] = {}
+    positions: dict[object, int] = {}
     for part in parts:
-        key = _subject(part)
-        before = done[said[key]] if key in said else None
-        joined = _joined(before, part, both) if isinstance(before, Atom) else before
-        if joined is not None:
-            done[said[key]] = joined
+        key = _category_key(part)
+        before = done[positions[key]] if key in positions else None
+        merged = _merged(before, part, both) if isinstance(before, Atom) else before
+        if merged is not None:
+            done[positions[key]] = merged
             continue
         if key is not None:
-            said.setdefault(key, len(done))
+            positions.setdefault(key, len(done))
         done.append(part)
     return done
 
 
-def _subject(part: f.Formula) -> object:
-    """The category that an atom is about, and how hard it is; None of other parts."""
+def _category_key(part: f.Formula) -> object:
+    """The categorical signal that an atom is about, and its hardness; None for other parts."""
     if not isinstance(part, Atom) or part.category is None:
         return None
     return part.category.key, part.k
 
 
-def _joined(one: Atom, other: f.Formula, both: bool) -> f.Formula | None:
-    """Two statements about a category as one; None where they contradict, which is to be seen."""
+def _merged(one: Atom, other: f.Formula, both: bool) -> f.Formula | None:
+    """Two atoms about a category as one; None if they contradict, so that both stay visible."""
     assert isinstance(other, Atom)
     (left, words), (right, _) = _allowed(one), _allowed(other)
     allowed = left & right if both else left | right
@@ -96,16 +96,16 @@ def _joined(one: Atom, other: f.Formula, both: bool) -> f.Formula | None:
 
 
 def _allowed(atom: Atom) -> tuple[set[int], tuple[str, ...]]:
-    """The numbers of the words that a category may be, and all of its words."""
+    """The indices of the categories that an atom allows, and the labels of all categories."""
     options = [term for term in atom.terms if isinstance(term, CategoryWeight)]
     named, words = {option.index for option in options}, options[0].words
     return (named if atom.chooses else set(range(len(words))) - named), words
 
 
-def _intervals(parts: list[f.Formula]) -> list[f.Formula]:
-    """Join `x >= a` and `x <= b`, under the same quantifiers, into `a <= x <= b`."""
+def _merge_intervals(parts: list[f.Formula]) -> list[f.Formula]:
+    """Merge `x >= a` and `x <= b`, under the same quantifiers, into `a <= x <= b`."""
     done: list[f.Formula] = []
-    open_: dict[object, int] = {}
+    one_sided: dict[object, int] = {}  # positions by sum, quantifiers and side
     for part in parts:
         atom = _innermost(part)
         if atom is None or atom.slack or math.isinf(atom.low) == math.isinf(atom.high):
@@ -114,22 +114,23 @@ def _intervals(parts: list[f.Formula]) -> list[f.Formula]:
         upper = math.isinf(atom.low)
         blank = replace(atom, low=0.0, high=0.0, open_low=False, open_high=False)
         context = _around(part, blank)
-        other = open_.get((context, not upper))
+        other = one_sided.get((context, not upper))
         if other is not None:
-            mate = _innermost(done[other])
-            assert mate is not None
-            low, high = (mate, atom) if upper else (atom, mate)
+            opposite = _innermost(done[other])
+            assert opposite is not None
+            low, high = (opposite, atom) if upper else (atom, opposite)
             if low.low < high.high:
                 both = replace(low, high=high.high, open_high=high.open_high)
                 done[other] = _around(part, both)
-                del open_[context, not upper]
+                del one_sided[context, not upper]
                 continue
-        open_.setdefault((context, upper), len(done))
+        one_sided.setdefault((context, upper), len(done))
         done.append(part)
     return done
 
 
 def _innermost(part: f.Formula) -> Atom | None:
+    """The atom under any number of `forall`; None if there is none."""
     while isinstance(part, f.Quantifier) and part.kind == "forall":
         part = part.body
     return part if isinstance(part, Atom) else None

@@ -1,7 +1,7 @@
-"""Formulas about single steps: conjunctions whose parts each look at one state at a time.
+"""Stepwise formulas: conjunctions whose parts each depend on the state at one step.
 
-Such a formula is a predicate on the state for each step, which is what an exact solver of a Markov
-process can condition on: S(0) = 95 and (forall t: I(t) <= 20) and (S(25) = 30 or S(25) = 40).
+Such a formula is a predicate on the state for each step, on which an exact solver of a Markov
+process can condition: S(0) = 95 and (forall t: I(t) <= 20) and (S(25) = 30 or S(25) = 40).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Predicate = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to ve
 
 
 def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
-    """The predicates of each step that has any; None if a part looks at several steps at once."""
+    """The predicates of each step that has any; None if a part depends on several steps."""
     whole = program.lowered
     found: dict[int, list[Predicate]] = {}
     for part in whole.parts if isinstance(whole, f.And) else (whole,):
@@ -36,7 +36,7 @@ def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
 
 
 def _predicate(program: Program, part: f.Formula) -> Predicate:
-    """A part that looks at one state: what it says of a series that never changes."""
+    """The predicate of a part that depends on one state: its verdict on a constant series."""
     own = copy(program)
     own.lowered, own.cache = part, {}
     own.needed = own.used(part)
@@ -52,7 +52,7 @@ def _predicate(program: Program, part: f.Formula) -> Predicate:
 
 
 def _steps(part: f.Formula) -> list[int] | None:
-    """The steps at which a part looks, each by itself; None if it looks at several together."""
+    """The steps at which a part reads series, each on its own; None if it relates several."""
     if isinstance(part, f.Quantifier) and part.kind == "forall":
         first, last = part.first, part.last
         if part.region is not None or first is None or last is None:
@@ -70,7 +70,7 @@ def _steps(part: f.Formula) -> list[int] | None:
 
 
 def _reads(node: Node) -> set[tuple[str | None, int]] | None:
-    """Where series are read, as (variable, offset); None for what is no plain reading."""
+    """The steps at which series are read, as (variable, offset); None for other terms."""
     found: set[tuple[str | None, int]] = set()
     for each in descend(node):
         match each:
@@ -81,5 +81,5 @@ def _reads(node: Node) -> set[tuple[str | None, int]] | None:
             case At() | Apply("delta" | "cumsum"):
                 return None
             case Atom(terms=terms) if any(isinstance(term, Step) for term in terms):
-                return None  # it speaks of the step's number
+                return None  # it depends on the number of the step
     return found

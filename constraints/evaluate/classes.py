@@ -1,4 +1,4 @@
-"""Classifiers of images on batches: log-probabilities of classes and their verdicts."""
+"""Classification of images in batches: log-probabilities of the classes, and the verdicts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from constraints.layout.functions import Classifier
 
 @dataclass(frozen=True)
 class Judged:
-    """What a classifier returns for a batch and each class k, (B, K).
+    """The result of a classifier for each sample and class k, (B, K).
 
-    own: log p_k. others: log(1 - p_k). rival: what log p_k must exceed for k to be the verdict.
-    likeliest: whether k is the verdict.
+    own: log p_k. others: log(1 - p_k). rival: the value that log p_k must exceed for k to be the
+    verdict. likeliest: whether k is the verdict.
     """
 
     own: Tensor
@@ -28,8 +28,8 @@ class Judged:
 
     @classmethod
     def of(cls, scores: Tensor, sure: float = 0.0) -> Judged:
-        """Of log-probabilities (B, K); what they lack to add up to one is put right. The verdict is
-        the likeliest class, if it has the probability `sure`."""
+        """From log-probabilities (B, K), which are normalised. The verdict is the likeliest class,
+        if its probability is at least `sure`."""
         own = scores.log_softmax(-1)
         best, second = own.topk(2, -1).values.T[..., None]
         likeliest = torch.nn.functional.one_hot(own.argmax(-1), own.shape[-1]).bool()
@@ -42,7 +42,7 @@ class Judged:
         return cls(own.clamp(min=NEVER), others.clamp(min=NEVER), rival, likeliest)
 
     def at(self, places: Tensor) -> Judged:
-        """Of the classes at these places (*sizes): (B, *sizes)."""
+        """The result for the classes at positions `places` (*sizes): (B, *sizes)."""
         parts = (self.own, self.others, self.rival, self.likeliest)
         return Judged(*(part[:, places] for part in parts))
 
@@ -54,13 +54,15 @@ def places(classifier: Classifier, numbers: Tensor) -> Tensor:
 
 
 def judge(classifier: Classifier, images: Tensor) -> Judged:
-    """What the classifier returns for images (B, C, H, W)."""
+    """The result of the classifier for images (B, C, H, W)."""
     found = classifier.call(images)
-    wanted = (len(images), len(classifier.classes))
-    if not isinstance(found, Tensor) or tuple(found.shape) != wanted:
+    expected = (len(images), len(classifier.classes))
+    if not isinstance(found, Tensor) or tuple(found.shape) != expected:
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise FormulaError(
-            f"a classifier of {wanted[1]} classes returns log-probabilities {wanted} of "
-            f"{wanted[0]} images, not {shape}"
+            f"a classifier of {expected[1]} classes returns log-probabilities {expected} of "
+            f"{expected[0]} images, not {shape}",
+            value=shape,
+            remedy="give a callable from (B, C, H, W) to (B, K)",
         )
     return Judged.of(found, classifier.sure)

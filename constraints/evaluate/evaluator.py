@@ -1,4 +1,8 @@
-"""Evaluation of lowered formulas: batched torch, window by window, no loop over steps."""
+"""Evaluation of lowered formulas on batches: folds over windows in torch, no loop over steps.
+
+The value of `left until right` at a step is the fold, over distances d, of `right` at d joined with
+`left` at every smaller distance, a prefix scan.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +50,13 @@ class Evaluator(Values):
         return self.guarded(lambda: self.judged(node, self.total(node, frame), frame), frame)
 
     def guarded(self, find: Callable[[], Tensor], frame: Frame) -> Tensor:
-        """The value of an atom, where what it reads is on the grid and known."""
+        """The value of an atom; where it reads off the grid or a missing value, a constant."""
         around = self._outside, self._known
         self._outside, self._known = [], []
         value = find()
         for inside in self._outside:
             value = torch.where(inside, value, self.filled(self.beyond(), frame))
-        for known in self._known:  # neither a statement about nothing nor its negation is met
+        for known in self._known:  # a missing value satisfies neither a statement nor its negation
             never = self.filled(self.semantics.constant(False), frame)
             value = torch.where(frame.place(known[:, None], Index(0)), value, never)
         self._outside, self._known = around
@@ -67,7 +71,7 @@ class Evaluator(Values):
         return self.semantics.label(judged, node)
 
     def beyond(self) -> float | bool:
-        """What counts for an atom that reads off the grid."""
+        """The value of an atom that reads off the grid."""
         return self.semantics.constant(self.end == "weak")
 
     def total(self, node: Atom, frame: Frame) -> Tensor:
@@ -96,9 +100,9 @@ class Evaluator(Values):
         atom = node.body
         if self.semantics.margins and isinstance(atom, Atom) and self.end is None:
             one_sided = math.isinf(atom.low) != math.isinf(atom.high)
-            if one_sided:  # fold the sums, then judge the extreme one: fewer passes
-                most = (node.kind == "forall") == math.isinf(atom.low)
-                fold = MAX if most else MIN
+            if one_sided:  # fold the sums, then take the atom of the extreme one: fewer passes
+                greatest = (node.kind == "forall") == math.isinf(atom.low)
+                fold = MAX if greatest else MIN
 
                 def extreme() -> Tensor:
                     y = self.over(fold, *window, lambda g: self.total(atom, g), frame)
@@ -108,7 +112,7 @@ class Evaluator(Values):
         return self.over(fold, *window, body, frame, clip)
 
     def fold(self, kind: str) -> Fold:
-        """How a quantifier combines its steps."""
+        """The fold of a quantifier over its steps."""
         return self.semantics.forall if kind == "forall" else self.semantics.exists
 
     def until(self, node: BoundUntil, frame: Frame) -> Tensor:

@@ -16,8 +16,8 @@ from torch import Tensor
 from constraints.evaluate.log_probability import NEVER, log1mexp
 from constraints.evaluate.windows import LogOrSums, SlidingMax, SlidingSum
 
-_SMALL_LOG_PROBABILITY = -8.0  # log-probabilities whose square does not count
-_LOG_OR_LIMIT = -60.0  # a result above this does not feel that `LogOrSums` stops at -80
+_SMALL_LOG_PROBABILITY = -8.0  # below it p^2 is negligible, and -log(1 - p) is p
+_LOG_OR_LIMIT = -60.0  # results above it are exact although `LogOrSums` clamps at -80
 
 
 class Fold(ABC):
@@ -31,11 +31,11 @@ class Fold(ABC):
     def pair(self, x: Tensor, y: Tensor) -> Tensor: ...
 
     def join(self, parts: list[Tensor]) -> Tensor:
-        """Of tensors that broadcast."""
+        """The fold of tensors that broadcast."""
         return reduce(self.pair, parts)
 
     def over(self, x: Tensor, dim: int) -> Tensor:
-        """Along an axis, which disappears."""
+        """The fold along an axis, which is removed."""
         x = x.movedim(dim, -1)
         while x.shape[-1] > 1:
             half = x.shape[-1] // 2
@@ -44,7 +44,7 @@ class Fold(ABC):
         return x[..., 0]
 
     def slide(self, x: Tensor, width: int) -> Tensor:
-        """Over windows of the last axis: (..., n) to (..., n - width + 1)."""
+        """The fold over sliding windows of the last axis: (..., n) to (..., n - width + 1)."""
         count = x.shape[-1] - width + 1
         block, size = x, 1
         found, start = None, 0
@@ -63,11 +63,11 @@ class Fold(ABC):
         return self.pair(block[..., :count], block[..., width - size : width - size + count])
 
     def recount(self, value: Tensor, assumed: Tensor, actual: Tensor) -> Tensor:
-        """A value that took `assumed` entries for granted, of which `actual` were not neutral."""
+        """An average over `assumed` entries corrected to the `actual` ones that are not neutral."""
         return value
 
     def scan(self, x: Tensor) -> Tensor:
-        """Over prefixes of the last axis: entry i folds entries 0..i."""
+        """The fold over prefixes of the last axis: entry i folds entries 0..i."""
         shift = 1
         while shift < x.shape[-1]:
             head, folded = x[..., :shift], self.pair(x[..., shift:], x[..., :-shift])
@@ -248,7 +248,7 @@ class PowerMean(Fold):
 
 @dataclass(frozen=True)
 class PowerOr(Fold):
-    """The disjunction that is dual to `PowerMean`: that of log(1 - p) in place of their sum."""
+    """The disjunction dual to `PowerMean`: log(1 - e^s), s the power mean of log(1 - p)."""
 
     q: float
     neutral = NEVER
@@ -275,9 +275,9 @@ class PowerOr(Fold):
     def _none(self, x: Tensor) -> Tensor:
         return log1mexp(x.clamp(_SMALL_LOG_PROBABILITY - 12, -1e-6))
 
-    def _joined(self, most: Tensor, none: Tensor, small: Tensor) -> Tensor:
-        """Small probabilities are too small for 1 - p, and there -log(1 - p) is p."""
-        return torch.where(most > _SMALL_LOG_PROBABILITY, log1mexp(none), small / self.q)
+    def _joined(self, greatest: Tensor, none: Tensor, small: Tensor) -> Tensor:
+        """log(1 - e^none), and for small probabilities, where that cancels, -log(1 - p) = p."""
+        return torch.where(greatest > _SMALL_LOG_PROBABILITY, log1mexp(none), small / self.q)
 
 
 def _apply(function: type[torch.autograd.Function], x: Tensor, width: int) -> Tensor:

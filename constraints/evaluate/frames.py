@@ -1,9 +1,9 @@
-"""Where bound variables stand: frames of axes, and steps as indices into them.
+"""Frames: the tensor axes of bound variables, and steps as indices into these axes.
 
 Inside quantifiers a value is a tensor (B, n_1, ..., n_m) with one axis for each variable that is
-laid out; an axis the value does not depend on has size 1. A step is an `Index`: an offset plus the
-coordinates of some axes. Reading a series at an index is a view: a slice for one axis, an unfolded
-window for two.
+laid out; an axis on which the value does not depend has size 1. A step is an `Index`: an offset
+plus the coordinates of some axes. Reading a series at an index is a view: a slice for one axis, an
+unfolded window for two.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Frame:
-    """The axes' sizes, the steps of the variables, and the pixels of those that are pixels."""
+    """The sizes of the axes, the index of each variable, and the domains of pixel variables."""
 
     sizes: tuple[int, ...] = ()
     variables: Mapping[str, Index] = field(default_factory=dict)
@@ -51,16 +51,16 @@ class Frame:
         return index.offset + sum(self.sizes[axis] - 1 for axis in index.axes)
 
     def extended(self, variable: str, index: Index, size: int) -> Frame:
-        """With one more axis, and `variable` at `index` (which may use it)."""
+        """The frame with one more axis, and `variable` at `index`, which may use that axis."""
         return Frame((*self.sizes, size), {**self.variables, variable: index}, self.pixels)
 
     def over(self, variable: str, domain: Pixels, size: int) -> Frame:
-        """With one more axis, along which `variable` takes the `size` pixels of a domain."""
+        """The frame with one more axis, along which `variable` takes the pixels of a domain."""
         inner = self.extended(variable, Index(0, (len(self.sizes),)), size)
         return Frame(inner.sizes, inner.variables, {**self.pixels, variable: domain})
 
     def alone(self, variable: str, first: int, size: int) -> Frame:
-        """Only `variable`, running from `first`, and the variables that stand still."""
+        """A frame of one axis: `variable` from step `first` on; constant variables are kept."""
         still = {name: index for name, index in self.variables.items() if not index.axes}
         return Frame((size,), {**still, variable: Index(first, (0,))})
 

@@ -1,4 +1,4 @@
-"""Values of images: whole, at pixels, folded over the pixels of a region, and their classes."""
+"""Values of images: whole, at pixels, folded over the pixels of a region; classes of images."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TENSOR_FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
     "*": torch.mul,
     "/": torch.div,
 }
-FOLDED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+VARIADIC_FUNCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "+": torch.add,
     "max": torch.maximum,
     "min": torch.minimum,
@@ -37,7 +37,7 @@ FOLDED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class ImageValues(ABC):
-    """Evaluates what formulas say of images."""
+    """Evaluates the images, pixels and classes of a formula."""
 
     layout: Layout
     like: Tensor
@@ -63,14 +63,18 @@ class ImageValues(ABC):
                 if node.key not in self._images:
                     if function in TENSOR_FUNCTIONS:
                         value = TENSOR_FUNCTIONS[function](*map(self.spread_out, arguments))
-                    elif function in FOLDED:
-                        value = reduce(FOLDED[function], map(self.spread_out, arguments))
+                    elif function in VARIADIC_FUNCTIONS:
+                        value = reduce(
+                            VARIADIC_FUNCTIONS[function], map(self.spread_out, arguments)
+                        )
                     else:
                         value = self.call(node, Frame())
                         if not isinstance(value, Tensor) or value.ndim != 4:
+                            shape = tuple(getattr(value, "shape", ()))
                             raise FormulaError(
-                                f"{function} is to return images (B, C, H, W), not "
-                                f"{tuple(getattr(value, 'shape', ()))}"
+                                f"{function} returns shape {shape}, not images (B, C, H, W)",
+                                value=shape,
+                                remedy='return 4 axes, or declare returns="number"',
                             )
                     self._images[node.key] = value
                 return self._images[node.key]
@@ -102,7 +106,7 @@ class ImageValues(ABC):
     # pixels
 
     def mask(self, domain: Pixels) -> Tensor:
-        """Which pixels a domain has: (H, W)."""
+        """The mask (H, W) of the pixels of a domain."""
         return mask(domain, self.layout).to(self.like.device)
 
     def over_pixels(
@@ -134,7 +138,7 @@ class ImageValues(ABC):
     # classes
 
     def judged_as(self, node: ClassProbability, frame: Frame) -> Judged:
-        """What the classifier, asked once for an image, says of a class: (B, *sizes)."""
+        """The classifier's result for a class, (B, *sizes); each image is classified once."""
         classifier = self.layout.classifiers[node.classifier]
         key = (node.classifier, node.image.key)
         if key not in self._judged:

@@ -1,4 +1,4 @@
-"""Meanings of a formula: one interface, one class for each, chosen when it is evaluated.
+"""Semantics of formulas: values of atoms, and folds for connectives and quantifiers.
 
 | semantics         | atom a >= b      | and, forall | or, exists             | value          |
 |-------------------|------------------|-------------|------------------------|----------------|
@@ -12,8 +12,8 @@ follows logic tensor networks in log space (Badreddine et al. 2023).
 
 The statement that an image is of class k has the value log p_k, its robustness is the margin
 log p_k - max log p_j, and its verdict is whether k is the likeliest class. An equality is
-`a >= b and a <= b`, or a Gaussian -λ(a-b)² where `gaussian` is given. Negation is absent: lowering
-pushed it to the atoms. The verdict is never derived from a soft value.
+`a >= b and a <= b`, or a Gaussian -λ(a-b)² if `gaussian` is given. There is no negation: lowering
+pushes it to the atoms. The verdict is never derived from a soft value.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from constraints.ast.lowered import Atom, HasClass
-from constraints.errors import FormulaError
+from constraints.errors import FormulaError, unknown
 from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import All, Any, Fold, LogMeanExp, LogOr, Max, Mean, Min, Sum
 from constraints.evaluate.log_probability import NEVER
 
-MIN_HALF_WIDTH = 1e-6  # half the width of a hard equality of real numbers without tolerance
+HARD_EQUALITY_HALF_WIDTH = 1e-6  # of a hard equality of real numbers without tolerance
 
 
 class Semantics(Protocol):
@@ -71,13 +71,14 @@ class Semantics(Protocol):
         ...
 
 
-def _positive(name: str, value: float, infinite: bool = False) -> None:
+def _check_positive(name: str, value: float, infinite: bool = False) -> None:
     if not (value > 0 and (infinite or math.isfinite(value))):
-        raise FormulaError(f"{name} must be positive and finite, not {value}")
+        legal = "positive" if infinite else "positive and finite"
+        raise FormulaError(f"{name} must be {legal}, not {value}", value=value)
 
 
 class _Logarithmic:
-    """Atoms of the logics whose values are log-probabilities."""
+    """Values of atoms in the semantics whose values are log-probabilities."""
 
     k: float
     steps: str
@@ -87,11 +88,11 @@ class _Logarithmic:
 
     def check(self, hardest: bool = False) -> None:
         """`hardest`: whether k may be infinite."""
-        _positive("k", self.k, infinite=hardest)
+        _check_positive("k", self.k, infinite=hardest)
         if self.gaussian is not None:
-            _positive("gaussian", self.gaussian)
+            _check_positive("gaussian", self.gaussian)
         if self.steps not in ("sum", "mean"):
-            raise FormulaError(f'steps must be "sum" or "mean", not {self.steps!r}')
+            raise unknown("fold over steps", str(self.steps), ("sum", "mean"))
 
     @property
     def forall(self) -> Fold:
@@ -103,7 +104,7 @@ class _Logarithmic:
     def bounds(self, atom: Atom) -> tuple[float, float]:
         """The interval, half a unit wider for whole numbers if `half_unit`.
 
-        A hard atom is the verdict: what counts as met there does here.
+        A hard atom equals the verdict, with the same slack.
         """
         if self.half_unit and atom.integer:
             low, high = atom.whole_bounds()
@@ -181,7 +182,7 @@ class LogLTN(_Logarithmic):
 
     def __post_init__(self) -> None:
         self.check()
-        _positive("alpha", self.alpha)
+        _check_positive("alpha", self.alpha)
 
     @property
     def either(self) -> Fold:
@@ -226,13 +227,13 @@ class Robustness:
         return value
 
     def truth(self, value: Tensor) -> Tensor:
-        raise TypeError("margins are not counted; verdicts are")
+        raise TypeError("a count has no margins: evaluate its body with Boolean()")
 
 
 @dataclass(frozen=True)
 class Boolean:
-    """The hard verdict. What is not a number, such as the log of -1, is not met, nor its negation,
-    so that `x(2) <= 0 or log(x(2)) <= 1` guards itself."""
+    """The hard verdict. An atom that is NaN, such as log(-1) <= 1, is not met, nor is its negation,
+    so that `x(2) <= 0 or log(x(2)) <= 1` is well defined."""
 
     margins = False
 

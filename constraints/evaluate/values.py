@@ -1,4 +1,4 @@
-"""Values of terms, and folds of anything over the steps or pixels of a variable.
+"""Values of terms, and folds of values over the steps or pixels of a variable.
 
 `forall u in [t, t + 5]: body` whose body depends on u alone is evaluated once along the time axis
 and folded over sliding windows; a prefix or suffix window becomes a scan. Only a body that depends
@@ -25,7 +25,7 @@ from constraints.ast.words import NOW
 from constraints.evaluate.classes import Judged
 from constraints.evaluate.folds import Fold, Max, Mean, Min, Sum
 from constraints.evaluate.frames import Frame, Index, over_pixels
-from constraints.evaluate.image_values import FOLDED, TENSOR_FUNCTIONS, ImageValues
+from constraints.evaluate.image_values import TENSOR_FUNCTIONS, VARIADIC_FUNCTIONS, ImageValues
 from constraints.evaluate.semantics import Boolean, Semantics
 from constraints.layout.signals import Layout
 
@@ -34,7 +34,7 @@ _FOLDS: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM
 
 
 class Values(ImageValues):
-    """The values that formulas compare: (B, *sizes) in a frame of axes."""
+    """The values of terms: (B, *sizes) in a frame of axes."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Values(ImageValues):
         self.tensors = tensors
         self.semantics = semantics
         self.end = end
-        self.like = next(iter(tensors.values()))  # of whose kind constants are
+        self.like = next(iter(tensors.values()))  # constants have its dtype and device
         self._series: dict[tuple[object, ...], Tensor] = {}
         self._images: dict[tuple[object, ...], Tensor] = {}
         self._judged: dict[tuple[object, ...], Judged] = {}
@@ -155,7 +155,7 @@ class Values(ImageValues):
     def unless_empty(
         self, value: Tensor, fold: Fold, low: Index, high: Index, frame: Frame, clip: bool
     ) -> Tensor:
-        """`value` where the window low..high holds a step, else what a fold of nothing is."""
+        """`value` where the window low..high holds a step, else the fold's neutral element."""
         last = self.layout.steps - 1
         inside = low.offset >= 0 and frame.last(high) <= last
         if (inside or not clip) and frame.last(low) <= high.offset:
@@ -206,8 +206,9 @@ class Values(ImageValues):
                 return frame.place(self.series(series), index)
             case Apply(function, arguments) if function in TENSOR_FUNCTIONS:
                 return TENSOR_FUNCTIONS[function](*(self.term(each, frame) for each in arguments))
-            case Apply(function, arguments) if function in FOLDED:
-                return reduce(FOLDED[function], (self.term(each, frame) for each in arguments))
+            case Apply(function, arguments) if function in VARIADIC_FUNCTIONS:
+                values = (self.term(each, frame) for each in arguments)
+                return reduce(VARIADIC_FUNCTIONS[function], values)
             case Apply():
                 value = self.call(node, frame)
                 missing = 1 + len(frame.sizes) - value.ndim
@@ -307,7 +308,7 @@ class Values(ImageValues):
     def window(
         self, low: Index, high: Index, body: Term, frame: Frame
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Windows laid out along a last axis: values (B, *sizes, n), their steps, which count."""
+        """Windows along a last axis: values (B, *sizes, n), their steps, which are inside."""
         axis, steps = len(frame.sizes), self.layout.steps
         if low.axes == high.axes:
             index, size = Index(low.offset, (*low.axes, axis)), high.offset - low.offset + 1
@@ -321,7 +322,7 @@ class Values(ImageValues):
         return x.expand(*x.shape[:-1], size), at, inside
 
     def extreme(self, kind: str, x: Tensor, at: Tensor, inside: Tensor) -> Tensor:
-        """The first step of a window that holds its greatest (least) value."""
+        """argmax (argmin): the first step of a window at which its extreme value is attained."""
         x = torch.where(inside, x if kind == "argmax" else -x, -torch.inf)
         place = x.argmax(-1, keepdim=True)
         return at.expand(*place.shape[:-1], x.shape[-1]).gather(-1, place)[..., 0]
@@ -334,7 +335,7 @@ def _padded(x: Tensor, left: int, right: int, value: float | bool) -> Tensor:
 
 
 def _windows(low: Index, high: Index, start: int) -> tuple[Callable[[Fold, Tensor], Tensor], Index]:
-    """How to fold a series that begins at step `start` over the windows, and where to read it."""
+    """The fold of a series that begins at step `start` over the windows, and its index."""
     if low.axes == high.axes:
         width = high.offset - low.offset + 1
         return (lambda fold, x: fold.slide(x, width)), low.plus(-start)

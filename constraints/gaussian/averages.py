@@ -35,6 +35,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
 
+from constraints.errors import FormulaError
 from constraints.evaluate.log_probability import log1mexp
 
 Noise = tuple[tuple[float, float], ...]
@@ -116,15 +117,22 @@ def average(mean: Tensor, variance: Tensor, low: float, high: float, k: float | 
 
 def _check(low: float, high: float, k: float) -> None:
     if not low <= high or low == math.inf or high == -math.inf:
-        raise ValueError(
-            f"bounds [{low}, {high}]: give low <= high, of which low may be -inf and high inf"
+        raise FormulaError(
+            f"the bounds [{low}, {high}] are empty",
+            value=(low, high),
+            remedy="give low <= high, of which low may be -inf and high inf",
         )
     if not k > 0:
-        raise ValueError(f"sharpness k = {k}: give a positive number, or inf for a hard atom")
+        raise FormulaError(
+            f"the sharpness k is {k}",
+            value=k,
+            remedy="give a positive number, or inf for a hard atom",
+        )
     if low == high and math.isinf(k):
-        raise ValueError(
-            f"a hard equality (k = inf, low == high == {low}) has probability zero: "
-            "give a finite k, or an interval of positive width"
+        raise FormulaError(
+            f"a hard equality (k = inf, low == high == {low}) has probability zero",
+            value=low,
+            remedy="give a finite k, or an interval of positive width",
         )
 
 

@@ -15,11 +15,9 @@ import math
 import torch
 from torch import Tensor
 
-MARKOV_TOLERANCE = (
-    0.2  # root mean square by which correlations may differ from those of a Markov chain
-)
-MIN_VARIANCE_SHARE = 1e-3  # share of its variance that a value keeps when it is cut
-FAR_BOUND = 30.0  # deviations beyond which a bound is as good as none
+MARKOV_TOLERANCE = 0.2  # root mean square difference of correlations from those of a Markov chain
+MIN_VARIANCE_SHARE = 1e-3  # of the variance that a value keeps when it is truncated
+FAR_BOUND = 30.0  # standard deviations beyond which a bound has no effect
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -30,7 +28,7 @@ def markov(covariance: Tensor) -> bool:
         return False
     actual = covariance / (deviations[:, None] * deviations[None])
     steps = actual.diagonal(1)
-    if bool((steps <= 0).any()):  # of any sign: only those that are hardly there
+    if bool((steps <= 0).any()):  # no chain of positive correlations: only nearly independent ones
         return bool((actual - torch.eye(len(actual)).to(actual)).abs().max() < MARKOV_TOLERANCE)
     way = torch.cat([steps.new_zeros(1), steps.log().cumsum(0)])
     implied = torch.exp(-(way[:, None] - way[None]).abs())
@@ -52,22 +50,22 @@ def stays(mean: Tensor, variance: Tensor, neighbours: Tensor, low: float, high: 
                     1e-9 * variance[t] + tiny
                 ),
             )
-        log_share, shift, kept = _cut(centre, spread.sqrt(), low, high)
+        log_share, shift, kept = _truncated(centre, spread.sqrt(), low, high)
         total = total + log_share
         centre, spread = centre + shift * spread.sqrt(), kept * spread
     return total
 
 
-def _cut(
+def _truncated(
     centre: Tensor, deviation: Tensor, low: float, high: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """log P of an interval; how far the mean moves, in deviations, and the share of variance that
-    is left, when a normal is cut to it.
+    """A normal truncated to [low, high]: log P of the interval, the shift of the mean in standard
+    deviations, and the share of the variance that is left.
     """
     if math.isinf(low) and math.isinf(high):
         return 0 * centre, 0 * centre, torch.ones_like(centre)
     if math.isinf(high):  # y >= low is -y <= -low
-        log_share, shift, kept = _cut(-centre, deviation, -high, -low)
+        log_share, shift, kept = _truncated(-centre, deviation, -high, -low)
         return log_share, -shift, kept
     b = ((high - centre) / deviation).clamp(-1e4, 1e4)
     if math.isinf(low):
@@ -89,7 +87,7 @@ def _log_density(z: Tensor) -> Tensor:
 
 
 def log_interval(a: Tensor, b: Tensor) -> Tensor:
-    """log P(a <= z <= b), in the tail that is nearer."""
+    """log P(a <= z <= b) of a standard normal, computed in the nearer tail."""
     flip = a > 0
     low, high = torch.where(flip, -b, a), torch.where(flip, -a, b)
     upper: Tensor = torch.special.log_ndtr(high)

@@ -1,8 +1,9 @@
 """Linear equations among the parts of a conjunction: a·y = b for flat samples y (B, D).
 
-A `forall` over equations is one for each step or pixel. A sampler can condition a Gaussian on them
-exactly, and needs the rest of the formula apart. A whole number equals b on [b - 1/2, b + 1/2]
-before it is rounded, a real one within the tolerance of its verdict, x = b +- e.
+A `forall` over equations is one equation for each step or pixel. A sampler conditions a Gaussian on
+the equations exactly and treats the rest of the formula otherwise, so the two are split. An
+equation is an interval: [b - 1/2, b + 1/2] for a whole number, which is rounded afterwards, and the
+tolerance of its verdict, [b - e, b + e], for a real one.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from constraints.compile.linearity import linear
 from constraints.compile.program import Program
 from constraints.errors import ImpossibleError
 from constraints.evaluate.frames import Frame, over_pixels
-from constraints.evaluate.semantics import MIN_HALF_WIDTH
+from constraints.evaluate.semantics import HARD_EQUALITY_HALF_WIDTH
 from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
-MAX_EQUATION_WIDTH = 0.1  # an interval of so much of the data's span is an equation too
-MAX_EQUATION_STEPS = 200  # at which `forall` is so many equations
-MAX_EQUATION_PIXELS = 4_096
-ROW_TOLERANCE = 1e-9
+MAX_EQUATION_WIDTH = 0.1  # of the data's span: an interval up to it counts as an equation
+MAX_EQUATION_STEPS = 200  # steps up to which `forall` is one equation for each
+MAX_EQUATION_PIXELS = 4_096  # the same for pixels
+ROW_TOLERANCE = 1e-9  # up to which a coefficient is zero and two rows are equal
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Equations:
 
 
 def split(program: Program) -> tuple[Equations, Program | None]:
-    """The equations that a formula demands, and what it demands besides (None: nothing)."""
+    """The equations among the parts of a formula, and the program of the rest (None: no rest)."""
     whole = program.lowered
     parts = whole.parts if isinstance(whole, f.And) else (whole,)
     framed = {i: _framed(part, program) for i, part in enumerate(parts)}
@@ -73,7 +74,7 @@ def bounds(program: Program) -> Equations:
 
 
 def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:
-    """An equation and the steps or pixels at which it is to hold; None if the part is none."""
+    """An equation and the frame of steps or pixels at which it holds; None for other parts."""
     frame: Frame | None = Frame()
     if isinstance(part, f.Quantifier):
         pixels, frame, part = isinstance(part.region, Pixels), _laid_out(part, program), part.body
@@ -85,7 +86,7 @@ def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:
 
 
 def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
-    """The steps or pixels of a `forall` as an axis; None if there is no such, or too many."""
+    """The frame of the steps or pixels of a `forall`; None for other parts, or too many steps."""
     if part.kind != "forall":
         return None
     if isinstance(part.region, Pixels):
@@ -101,7 +102,7 @@ def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
 
 
 def _is_equation(atom: Atom, layout: Layout) -> bool:
-    if atom.k is not None:  # which is soft
+    if atom.k is not None:  # a soft atom
         return False
     spans = [layout.find(name) for name in names(atom)]
     widest = max((signal.span or 0.0 for signal in spans if signal is not None), default=0.0)
@@ -115,20 +116,25 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
     rows, low, high = [like[:0]], [like[:0, 0]], [like[:0, 0]]
     for atom, frame in equations:
         found, constants = affine(atom, frame, layout, program.end, like)
-        half = 0.5 if atom.integer else max(atom.slack, MIN_HALF_WIDTH if atom.equality else 0.0)
+        width = HARD_EQUALITY_HALF_WIDTH if atom.equality else 0.0
+        half = 0.5 if atom.integer else max(atom.slack, width)
         rows.append(found)
         low.append(atom.low - constants - half)
         high.append(atom.high - constants + half)
         nothing = found.abs().amax(1) <= ROW_TOLERANCE
         if bool((nothing & ((low[-1] > 0) | (high[-1] < 0))).any()):
-            raise ImpossibleError(f"no data can satisfy {atom.readable()}: it reads nothing there")
+            raise ImpossibleError(
+                f"no data can satisfy {atom.readable()}: at some place it depends on no signal",
+                value=atom.readable(),
+                remedy="leave out the places that an operator such as masked sets to 0",
+            )
     return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
 
 
 def _distinct(found: Equations) -> Equations:
-    """Without rows that say nothing, and those that say again what another does: a multiple."""
+    """Without zero rows, and without rows that are multiples of another with the same interval."""
     size = found.rows.norm(dim=1)
-    # a weighted sum of each row of length one, which no two different rows share but for rounding
+    # a random projection of the normalised rows: equal, up to rounding, for equal rows only
     weights = torch.randn(found.rows.shape[1], generator=torch.Generator().manual_seed(0))
     marks = found.rows @ weights.to(found.rows) / size
     scale = torch.where(marks < 0, -size, size)

@@ -5,7 +5,7 @@ N(D(x_σ), C_σ). Guidance then needs the expectation of the formula's likelihoo
 its value at the mean. Each atom is averaged exactly over the variance aᵀCa of its sum y = a·x
 (`averages`; sums that are not linear are linearised at the mean). Connectives combine the averages
 as they combine values, except that hard atoms about one sum are joined as intervals (`intervals`).
-The mean of a category's weight is its probability, which a hard atom is about.
+A hard atom about a category takes the mean of its weight for its probability.
 
 Steps of a trajectory are correlated, and the sum of their log-probabilities is far below the
 log-probability of all of them. A hard atom at steps that form a Markov chain is integrated along it
@@ -38,31 +38,31 @@ from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.folds import Fold, PowerMean, PowerOr
 from constraints.evaluate.frames import Frame
 from constraints.evaluate.log_probability import NEVER, log1mexp
-from constraints.evaluate.semantics import MIN_HALF_WIDTH, LogLTN, LogProbabilistic
+from constraints.evaluate.semantics import HARD_EQUALITY_HALF_WIDTH, LogLTN, LogProbabilistic
 from constraints.gaussian.averages import average, average_gaussian
 from constraints.gaussian.chains import markov, stays
 from constraints.gaussian.intervals import Bounds, Parts, intersected, united
 from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
-MAX_POWER = 4.0
-MIN_PROBABILITY = 1e-6  # of a category; below it one is as unlikely as another
-MAX_CORRELATED_ATOMS = 512  # atoms whose correlations are looked at; more are thinned out
+MAX_POWER = 4.0  # q of the power mean
+MIN_CATEGORY_PROBABILITY = 1e-6  # smaller probabilities of a category are clamped to it
+MAX_CORRELATED_ATOMS = 512  # atoms whose correlations are computed; more are thinned out
 Known = TypeVar("Known")
 Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
 
 
 class CovarianceOperator(Protocol):
-    """A covariance (D, D) that need not be written out: for long series it is too large.
+    """A covariance (D, D) as a linear operator: of long series the matrix is too large.
 
-    `known` keeps what was found of atoms under it, for the next belief with the same covariance.
+    `known` caches variances and correlations of atoms, for the next posterior with this covariance.
     """
 
     @property
     def known(self) -> dict[Any, Any]: ...
 
     def through(self, rows: Tensor) -> Tensor:
-        """rows (..., D) times the covariance, like them."""
+        """rows (..., D) times the covariance: (..., D)."""
         ...
 
 
@@ -74,13 +74,14 @@ class DenseCovariance:
     known: dict[Any, Any] = field(default_factory=dict)
 
     def through(self, rows: Tensor) -> Tensor:
-        """rows (..., D) times it, like them."""
+        """rows (..., D) times the matrix: (..., D)."""
         return rows @ self.matrix.to(rows)
 
 
 @dataclass(frozen=True)
 class GaussianPosterior:
-    """Flat samples known up to a Gaussian: mean (B, D), covariance (D, D) or what acts as one."""
+    """The Gaussian N(mean, C) of flat samples: mean (B, D), covariance C (D, D), a matrix or an
+    operator."""
 
     mean: Tensor
     spread: CovarianceOperator
@@ -90,19 +91,34 @@ class GaussianPosterior:
     def of(
         cls, mean: Tensor, covariance: Tensor | CovarianceOperator, layout: Layout
     ) -> GaussianPosterior:
-        """A belief whose numbers are checked."""
+        """The posterior with validated mean and covariance."""
         mean = _real(mean)
         if mean.ndim != 2 or mean.shape[1] != layout.size:
-            raise DataError(f"the mean has shape (B, {layout.size}), not {tuple(mean.shape)}")
+            raise DataError(
+                f"the mean has shape (B, {layout.size}), not {tuple(mean.shape)}",
+                value=tuple(mean.shape),
+            )
         if not isinstance(covariance, Tensor) and hasattr(covariance, "through"):
             return cls(mean, covariance, layout)
         matrix, size = _real(covariance).to(mean), layout.size
         if matrix.shape != (size, size):
-            raise DataError(f"the covariance is ({size}, {size}), not {tuple(matrix.shape)}")
+            raise DataError(
+                f"the covariance has shape ({size}, {size}), not {tuple(matrix.shape)}",
+                value=tuple(matrix.shape),
+            )
         if not bool(torch.isfinite(matrix).all()) or bool((matrix.diagonal() < 0).any()):
-            raise DataError("a covariance is finite and has no negative variance")
-        if not bool((matrix - matrix.T).abs().max() <= 1e-4 * matrix.abs().max()):
-            raise DataError("a covariance is symmetric")
+            raise DataError(
+                "the covariance has an infinite, NaN or negative variance",
+                value=float(matrix.diagonal().min()),
+                remedy="give a finite positive semi-definite matrix",
+            )
+        asymmetry = (matrix - matrix.T).abs().max()
+        if not bool(asymmetry <= 1e-4 * matrix.abs().max()):
+            raise DataError(
+                "the covariance is not symmetric",
+                value=float(asymmetry),
+                remedy="give (C + C.T) / 2",
+            )
         return cls(mean, DenseCovariance(matrix), layout)
 
 
@@ -118,19 +134,19 @@ def log_expectation(
     semantics: LogProbabilistic | LogLTN | None = None,
 ) -> Tensor:
     """log E e^c(x) for x ~ N(mean, covariance): (B,), from mean (B, D), covariance (D, D)."""
-    program.at_start()
+    program.check_not_trace()
     at = GaussianPosterior.of(mean, covariance, program.layout)
     logic = LogProbabilistic() if semantics is None else semantics
     found = ExpectationEvaluator(at, logic, program.end, program.cache, program.needed)
-    return program.sound(found.formula(program.lowered, Frame()).expand(len(at.mean)))
+    return program.check_not_nan(found.formula(program.lowered, Frame()).expand(len(at.mean)))
 
 
 class ExpectationEvaluator(Evaluator):
-    """Evaluates averages over a belief; `rows` keeps what does not change between beliefs."""
+    """Evaluates expectations under a posterior; `rows` caches the gradients of linear atoms."""
 
     def __init__(
         self,
-        belief: GaussianPosterior,
+        posterior: GaussianPosterior,
         semantics: LogProbabilistic | LogLTN,
         end: str | None,
         rows: Rows,
@@ -138,17 +154,20 @@ class ExpectationEvaluator(Evaluator):
     ) -> None:
         if not isinstance(semantics, (LogProbabilistic, LogLTN)):
             raise FormulaError(
-                "a belief is averaged under LogProbabilistic or LogLTN, not "
-                f"{type(semantics).__name__}"
+                f"{type(semantics).__name__} has no expectation under a Gaussian",
+                value=semantics,
+                allowed=("LogProbabilistic", "LogLTN"),
             )
-        tensors = belief.layout.check(belief.layout.split(belief.mean), needed)
-        super().__init__(belief.layout, tensors, semantics, end)
-        self.mean = belief.mean
-        self.spread = belief.spread
+        layout = posterior.layout
+        tensors = layout.check(layout.split(posterior.mean), needed)
+        super().__init__(layout, tensors, semantics, end)
+        self.mean = posterior.mean
+        self.spread = posterior.spread
         self.logic = semantics
         self.rows = rows
-        self.correlations: list[float] = []  # of the atoms met inside the quantifier at hand
-        self.met: tuple[Atom, Tensor, Tensor, Any] | None = None  # the last, its sums and rows
+        self.correlations: list[float] = []  # of the atoms inside the current quantifier
+        # the atom evaluated last, its sums, their gradients, and the key of its cache entries
+        self.last_atom: tuple[Atom, Tensor, Tensor, Any] | None = None
 
     def formula(self, node: f.Formula, frame: Frame) -> Tensor:
         match node:
@@ -163,7 +182,7 @@ class ExpectationEvaluator(Evaluator):
     def grouped(
         self, node: f.And | f.Or, join: Callable[[tuple[f.Formula, ...], Bounds], Parts]
     ) -> Parts:
-        """The parts with hard statements about one sum joined; kept with the node."""
+        """The parts with hard atoms about one sum joined; cached with the node."""
         kept: dict[object, Parts] = node.__dict__.setdefault("_grouped", {})
         key = self.logic.k, self.logic.half_unit, self.logic.gaussian
         if key not in kept:
@@ -177,7 +196,7 @@ class ExpectationEvaluator(Evaluator):
         return self.logic.bounds(atom)
 
     def apart(self, parts: list[f.Formula], frame: Frame) -> Tensor:
-        """One of several parts that exclude one another: their probabilities add up."""
+        """The disjunction of mutually exclusive parts: their probabilities add up."""
         values = [self.formula(part, frame) for part in parts]
         if len(values) == 1:
             return values[0]
@@ -192,10 +211,10 @@ class ExpectationEvaluator(Evaluator):
         mean_rows = rows if linear_rows else rows.mean(0)
         found = self.known(key, "correlation", lambda: self.correlation(mean_rows, node))
         self.correlations.append(found)
-        self.met = node, y, mean_rows, key
+        self.last_atom = node, y, mean_rows, key
         variance = variance.reshape((1, *y.shape[1:]) if linear_rows else y.shape)
         if node.category is not None and math.isinf(self.logic.hardness(node)):
-            return chance(y if node.chooses else 1 - y, variance)
+            return category_log_probability(y if node.chooses else 1 - y, variance)
         return self.average(y, variance, node)
 
     def average(self, mean: Tensor, variance: Tensor, atom: Atom) -> Tensor:
@@ -204,16 +223,16 @@ class ExpectationEvaluator(Evaluator):
         if self.logic.gaussian is not None and atom.equality:
             return average_gaussian(mean - atom.low, variance, self.logic.gaussian)
         k = self.logic.hardness(atom)
-        if low == high and math.isinf(k):  # which would have no probability
-            low, high = low - MIN_HALF_WIDTH, high + MIN_HALF_WIDTH
+        if low == high and math.isinf(k):  # a point has probability zero
+            low, high = low - HARD_EQUALITY_HALF_WIDTH, high + HARD_EQUALITY_HALF_WIDTH
         return average(mean, variance, low, high, k)
 
     def classed(self, node: HasClass, judged: Judged) -> Tensor:
-        """At the mean: what a classifier makes of noise has no closed form."""
+        """The value at the mean: the expectation of a classifier has no closed form."""
         return judged.own if node.positive else judged.others
 
     def known(self, key: Any, what: str, find: Callable[[], Known]) -> Known:
-        """What was found of an atom before, under the same covariance."""
+        """A property of an atom, cached for posteriors with the same covariance."""
         if key is None:
             return find()
         place = self.spread.known
@@ -223,7 +242,7 @@ class ExpectationEvaluator(Evaluator):
         return found
 
     def key(self, node: Atom, frame: Frame, y: Tensor) -> Any:
-        """What the gradient of a linear atom depends on, and what its noise does."""
+        """All that the gradient and the noise of a linear atom depend on."""
         pixels = ((name, domain.key) for name, domain in frame.pixels.items())
         where = tuple(sorted(frame.variables.items())), tuple(sorted(pixels))
         return node.key, frame.sizes, where, y.dtype, self.logic.hardness(node), self.logic.gaussian
@@ -232,7 +251,7 @@ class ExpectationEvaluator(Evaluator):
         return (self.spread.through(rows) * rows).sum(-1).clamp(min=0)
 
     def correlation(self, rows: Tensor, node: Atom) -> float:
-        """The root mean square correlation of the atoms' noise: belief plus softness."""
+        """The root mean square correlation of the atoms' noise: posterior plus softness."""
         rows = thinned(rows)
         if len(rows) < 2:
             return 0.0
@@ -250,7 +269,7 @@ class ExpectationEvaluator(Evaluator):
         return math.sqrt(max(square, 0.0))
 
     def gradients(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
-        """How the atom's sum depends on the flat sample: (A, D), or (B, A, D) if not linear."""
+        """Gradients of the atom's sum by the flat sample: (A, D), or (B, A, D) if not linear."""
         places = math.prod(y.shape[1:])
         if all(linear(term, self.layout) for term in node.terms):
             key = self.key(node, frame, y)
@@ -259,31 +278,31 @@ class ExpectationEvaluator(Evaluator):
             return self.rows[key]
         with torch.enable_grad():
             x = self.mean.detach().requires_grad_()
-            total = self.elsewhere(x).total(node, frame).expand(len(x), *y.shape[1:])
+            total = self.plain_evaluator(x).total(node, frame).expand(len(x), *y.shape[1:])
             columns = total.reshape(len(x), places).unbind(1)
             found = [
                 torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in columns
             ]
         return torch.stack(found, 1)
 
-    def elsewhere(self, flat: Tensor) -> Evaluator:
-        """The same formula at other points, without a belief."""
+    def plain_evaluator(self, flat: Tensor) -> Evaluator:
+        """An evaluator of values, not expectations, at flat samples."""
         tensors = self.layout.split(flat)
         return Evaluator(self.layout, tensors, self.semantics, self.end)
 
     def quantifier(self, node: f.Quantifier, frame: Frame) -> Tensor:
         outside, self.correlations = self.correlations, []
-        self.met = None
+        self.last_atom = None
         value = super().quantifier(node, frame)
         self.correlations = outside + self.correlations
-        steps = not isinstance(node.region, Pixels)  # which are no chain
-        if steps and not frame.sizes and isinstance(node.body, Atom) and self.met is not None:
-            chained = self.chained(node.kind, *self.met)
+        steps = not isinstance(node.region, Pixels)  # pixels are no chain
+        if steps and not frame.sizes and isinstance(node.body, Atom) and self.last_atom is not None:
+            chained = self.chained(node.kind, *self.last_atom)
             value = value if chained is None else chained
         return value
 
     def chained(self, kind: str, atom: Atom, y: Tensor, rows: Tensor, key: Any) -> Tensor | None:
-        """A hard atom at all steps, or at some, as a Markov chain; None where it is none."""
+        """A hard atom at all steps, or at some, as a Markov chain; None if it is not one."""
         low, high = self.logic.bounds(atom)
         one_sided = math.isinf(low) or math.isinf(high)
         steps = len(rows)
@@ -304,8 +323,8 @@ class ExpectationEvaluator(Evaluator):
         return log1mexp(stays(y, variance, neighbours, *other).clamp_max(-1e-12))
 
     def chain(self, rows: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Variances (A,) and covariances of neighbours (A - 1,) of a Markov chain; None of none."""
-        few = thinned(rows)  # every so many steps of a Markov chain are one too
+        """Variances (A,) and covariances of neighbours (A - 1,), if it is a Markov chain."""
+        few = thinned(rows)  # a subsequence of a Markov chain is a Markov chain
         if not markov(self.spread.through(few) @ few.T):
             return None
         loaded = self.spread.through(rows)
@@ -321,7 +340,7 @@ class ExpectationEvaluator(Evaluator):
 
 
 class _Correlated(Fold):
-    """A quantifier's fold, whose power is known once its body has been evaluated."""
+    """The fold of a quantifier over correlated atoms; its power depends on the evaluated body."""
 
     def __init__(self, evaluator: ExpectationEvaluator, kind: str) -> None:
         self.evaluator = evaluator
@@ -329,7 +348,7 @@ class _Correlated(Fold):
         self.plain = getattr(evaluator.semantics, kind)
         self.neutral = self.plain.neutral
 
-    def chosen(self) -> Fold:
+    def delegate(self) -> Fold:
         q = self.evaluator.power()
         if q == 1.0 or self.plain.averages:
             fold: Fold = self.plain
@@ -337,29 +356,29 @@ class _Correlated(Fold):
         return PowerMean(q) if self.kind == "forall" else PowerOr(q)
 
     def pair(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.chosen().pair(x, y)
+        return self.delegate().pair(x, y)
 
     def over(self, x: Tensor, dim: int) -> Tensor:
-        return self.chosen().over(x, dim)
+        return self.delegate().over(x, dim)
 
     def slide(self, x: Tensor, width: int) -> Tensor:
-        return self.chosen().slide(x, width)
+        return self.delegate().slide(x, width)
 
     def scan(self, x: Tensor) -> Tensor:
-        return self.chosen().scan(x)
+        return self.delegate().scan(x)
 
 
-def chance(p: Tensor, variance: Tensor) -> Tensor:
-    """log p, where p is the mean of a category's weights, which have a variance.
+def category_log_probability(p: Tensor, variance: Tensor) -> Tensor:
+    """log p of a category, where p is the mean of its weight, which has a variance.
 
-    Who moves the mean by covariance times gradient adds at most one to p: the gradient is
-    1 / max(p, variance) in place of 1 / p.
+    The gradient is 1 / max(p, variance) in place of 1 / p, so that a step of covariance times
+    gradient adds at most one to p.
     """
     known = p.detach()
-    slope = 1 / torch.maximum(known, variance).clamp(min=MIN_PROBABILITY)
-    return known.clamp(MIN_PROBABILITY, 1).log() + (p - known) * slope
+    slope = 1 / torch.maximum(known, variance).clamp(min=MIN_CATEGORY_PROBABILITY)
+    return known.clamp(MIN_CATEGORY_PROBABILITY, 1).log() + (p - known) * slope
 
 
 def thinned(rows: Tensor) -> Tensor:
-    """At most MAX_CORRELATED_ATOMS of them, or nearly, evenly spaced."""
+    """At most about MAX_CORRELATED_ATOMS of the rows, evenly spaced."""
     return rows[:: -(-len(rows) // MAX_CORRELATED_ATOMS)] if len(rows) else rows

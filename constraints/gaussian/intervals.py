@@ -1,7 +1,8 @@
-"""Hard statements about one sum, which are intervals of it.
+"""Intersections and unions of hard atoms about one sum, which are intervals of it.
 
-All of them is the intersection, at least one of them the union: the probabilities of its parts,
-which exclude one another, add up. Statements about different sums are left as they are.
+The conjunction of such atoms is the intersection of their intervals. Their disjunction is the
+union, as disjoint intervals whose probabilities add up. Atoms about different sums stay as they
+are.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ Parts = list[list[f.Formula]]
 
 
 def intersected(parts: Iterable[f.Formula], bounds: Bounds) -> Parts:
-    """Parts of a conjunction, each by itself; one for all intervals of a sum that meet."""
+    """Parts of a conjunction, with the intervals of one sum replaced by their intersection."""
     groups: Parts = []
     for group in _by_sum(parts, bounds):
         ends = [_ends(part, bounds) for part in group]
         low, high = max(low for low, _ in ends), min(high for _, high in ends)
         if len(group) > 1 and low < high:
             groups.append([_between(group[0], low, high)])
-        else:  # a contradiction stays visible
+        else:  # empty: kept as it is, with its small probability
             groups.extend([part] for part in group)
     return groups
 
 
 def united(parts: Iterable[f.Formula], bounds: Bounds) -> Parts:
-    """Parts of a disjunction, in groups whose members exclude one another."""
+    """Parts of a disjunction, in groups of mutually exclusive members."""
     groups: Parts = []
     for group in _by_sum(parts, bounds):
         if len(group) == 1:
@@ -48,7 +49,7 @@ def united(parts: Iterable[f.Formula], bounds: Bounds) -> Parts:
 
 
 def _by_sum(parts: Iterable[f.Formula], bounds: Bounds) -> Parts:
-    """Intervals of the same sum together, everything else by itself."""
+    """Parts grouped by their sum; parts that are no interval form groups of one."""
     groups: Parts = []
     places: dict[object, int] = {}
     for part in parts:

@@ -18,17 +18,17 @@ from constraints.ast.nodes import Node
 from constraints.ast.terms import Name, Term
 from constraints.compile.program import Program
 from constraints.compile.rewrite import Rewriting, rewritten
-from constraints.errors import FormulaError, unknown
+from constraints.errors import FormulaError, quoted, unknown
 from constraints.layout.signals import Layout
 
-EQUALITY_HALF_WIDTH = 1e-6  # of the value: half the width of an equality without tolerance
+LATENT_EQUALITY_HALF_WIDTH = 1e-6  # of the value's size, for an equality without tolerance
 
 
 def to_latents(program: Program, warps: Mapping[str, LatentMap], *, soft: bool = False) -> Program:
-    """The same statement about latents, which the columns named in `warps` then hold.
+    """The program restated for data in which the columns named in `warps` hold latents.
 
-    An atom about one column becomes an interval of its latents, unless it has a hardness k of its
-    own or all of them are to be `soft`: a margin is one in data units.
+    An atom about one column becomes an interval of its latents. It stays in data units if it has a
+    hardness k of its own, or if all atoms are `soft`: margins are in data units.
     """
     layout = _latent(program.layout, warps)
     return rewritten(program, _ToLatents(warps, program.layout, soft), layout)
@@ -41,7 +41,12 @@ def _latent(layout: Layout, warps: Mapping[str, LatentMap]) -> Layout:
         if signal is None:
             raise unknown("column", name, layout.names)
         if signal.kind != "column":
-            raise FormulaError(f"{name} is a {signal.kind}; only columns have latents")
+            columns = [each.name for each in layout.signals if each.kind == "column"]
+            raise FormulaError(
+                f"{name} is a {signal.kind}, and only columns have latents",
+                value=name,
+                allowed=[quoted(each) for each in columns],
+            )
     signals = tuple(
         replace(
             signal,
@@ -86,7 +91,7 @@ def _interval(atom: Atom, signal: Name, warp: LatentMap) -> f.Formula:
     low, high, *ends = atom.admitted()
     first, last = warp.interval(low, high, *ends) if low <= high else (math.inf, -math.inf)
     if low == high and first == last:  # where the map is no staircase
-        room = EQUALITY_HALF_WIDTH * max(1.0, abs(low))
+        room = LATENT_EQUALITY_HALF_WIDTH * max(1.0, abs(low))
         first, last = warp.interval(low - room, high + room, *ends)
     if first >= last:
         return f.FALSE

@@ -1,7 +1,7 @@
 """Linear sums as rows: y = a·x + b for flat samples x (B, D).
 
-The rows are what the sum does to zero and to the unit vectors, a batch of them at a time, so that
-thousands of pixels stay affordable. `compile.linearity` decides which terms are linear.
+The sum is evaluated at zero, which gives b, and at the unit vectors, in batches, which give a.
+`compile.linearity` decides which terms are linear.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from constraints.evaluate.frames import Frame
 from constraints.evaluate.semantics import Boolean
 from constraints.layout.signals import Layout
 
-UNIT_VECTOR_BATCH = 512  # unit vectors
+UNIT_VECTOR_BATCH = 512  # unit vectors evaluated at once
 
 
 def affine(

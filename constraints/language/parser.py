@@ -1,7 +1,7 @@
-"""Text to formulas: `parse(str(f)) == f` for every formula f whose variables are bound.
+"""The parser of formulas: `parse(str(f)) == f` for every formula f without free variables.
 
-lark (LALR, no recursion) turns the text into a tree; `_Reader` walks the tree, with the bound
-variables in scope, and reports with a caret what cannot be meant.
+lark (LALR, no recursion) turns the text into a parse tree by the grammar in formula.lark;
+`_FormulaReader` turns the tree into a `Formula`. Its errors show the line with a caret.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from constraints.ast.build import always, eventually, historically, once, one_of
 from constraints.ast.terms import Const, Name, Term
 from constraints.ast.words import is_built_in
 from constraints.errors import FormulaError, unknown
-from constraints.language.syntax_errors import syntax
+from constraints.language.syntax_errors import syntax_error
 from constraints.language.term_reader import Piece, TermReader, Tree_, brief, position, unquoted
 
 MAX_FORMULA_LENGTH = 20_000  # characters
 
 _COMMENT = re.compile(r"#[^\n]*")
-_SAME = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
-
+_RELATION_SYNONYMS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
+_EXAMPLE = 'write one such as "forall t: I(t) <= 20"'
 _TEMPORAL = {
     "always": always,
     "eventually": eventually,
@@ -34,25 +34,24 @@ _TEMPORAL = {
 
 
 def parse(text: str) -> f.Formula:
-    """The formula that `text` states; FormulaError, with a caret, where it states none."""
+    """The formula that `text` states; a FormulaError with a caret if it states none."""
     if not isinstance(text, str):
         raise FormulaError(
-            f"a formula is text such as 'forall t: I(t) <= 20', not {type(text).__name__}"
+            f"a formula is text, not {type(text).__name__}", value=text, remedy=_EXAMPLE
         )
     if len(text) > MAX_FORMULA_LENGTH:
         raise FormulaError(
             f"a formula has at most {MAX_FORMULA_LENGTH} characters, not {len(text)}",
+            value=len(text),
             remedy="write it as several rules",
         )
     if not _COMMENT.sub("", text).strip():
-        raise FormulaError(
-            "the formula is empty", remedy='write one such as "forall t: I(t) <= 20"'
-        )
+        raise FormulaError("the formula is empty", value=text, remedy=_EXAMPLE)
     try:
         tree = _parser().parse(text)
     except UnexpectedInput as problem:
-        raise syntax(text, problem) from None
-    return _Reader(text).formula(tree.children[0], frozenset())
+        raise syntax_error(text, problem) from None
+    return _FormulaReader(text).formula(tree.children[0], frozenset())
 
 
 @cache
@@ -61,13 +60,13 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", lexer="basic")
 
 
-class _Reader(TermReader):
-    """Reads formulas; terms are read by its base."""
+class _FormulaReader(TermReader):
+    """Turns parse trees of formulas into nodes, one method for each rule of the grammar."""
 
     def _connective(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         build = {"i": f.Implies, "-": f.Implies, "=": f.Implies, "<": f.Iff, "x": f.Xor}
-        advice = "; => means implies, at least is written >=" if str(parts[1]) == "=>" else ""
-        found = self.formula(parts[0], scope, advice)
+        remedy = "=> means implies, at least is written >=" if str(parts[1]) == "=>" else ""
+        found = self.formula(parts[0], scope, remedy)
         for word, part in zip(parts[1::2], parts[2::2], strict=True):
             kind = f.Iff if str(word) == "iff" else build[str(word)[0]]
             found = kind(found, self.formula(part, scope))
@@ -104,14 +103,16 @@ class _Reader(TermReader):
         if str(word) in _TEMPORAL:
             return _TEMPORAL[str(word)](inner, first, last)
         if window:
-            raise self.error(window[0], f"{word} takes no window; use always[a,b] or once[a,b]")
+            raise self.error(window[0], f"{word} takes no window", "use always[a,b] or once[a,b]")
         return eventually(inner, 1, 1) if str(word) == "next" else once(inner, 1, 1)
 
     def _quantifier(self, tree: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         kind, variable, *domain, body = parts
         name = str(variable.children[0])
         if is_built_in(name):
-            raise self.error(variable, f"{name} is a function; choose another variable name")
+            raise self.error(
+                variable, f"{name} is a function", "choose another name for the variable"
+            )
         first = last = region = None
         if domain and len(domain[0].children) == 2:
             first, last = (self.step(bound, scope) for bound in domain[0].children)
@@ -126,20 +127,26 @@ class _Reader(TermReader):
         if isinstance(sign, Token) and sign.type == "TOLERANCE":
             *parts, _, allowed = parts
             if len(parts) != 3 or str(parts[1]) not in ("=", "==", "!=", "≠"):
-                raise self.error(sign, f"{sign} says how far a single = or != may be off")
+                raise self.error(
+                    sign,
+                    f"{sign} is a tolerance, which only a single = or != has",
+                    "write x = 3 +- 0.5",
+                )
             value = self.term(allowed, scope)
             if not isinstance(value, Const):
-                raise self.error(allowed, f"a tolerance is a number, not {brief(value)}")
+                raise self.error(
+                    allowed, f"a tolerance is a number, not {brief(value)}", "write x = 3 +- 0.5"
+                )
             tolerance = value.value
-        terms = tuple(self.side(part, scope, "; a chain is a < b < c") for part in parts[::2])
-        relations = tuple(_SAME.get(str(word), str(word)) for word in parts[1::2])
+        terms = tuple(self.side(part, scope, "a chain is a < b < c") for part in parts[::2])
+        relations = tuple(_RELATION_SYNONYMS.get(str(word), str(word)) for word in parts[1::2])
         return f.Compare(terms, relations, tolerance)
 
-    def side(self, tree: Tree_, scope: frozenset[str], hint: str = "") -> Term:
-        """One side of a comparison, where `true` and `false` are what a signal may be."""
+    def side(self, tree: Tree_, scope: frozenset[str], remedy: str = "") -> Term:
+        """One side of a comparison, where `true` and `false` are values of a signal."""
         if isinstance(tree, Tree) and tree.data == "truth":
             return Name(str(tree.children[0]), quoted=True)
-        return self.term(tree, scope, hint)
+        return self.term(tree, scope, remedy)
 
     def _within(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         subject, *negated, low, high = parts
@@ -159,12 +166,12 @@ class _Reader(TermReader):
         for setting in settings:
             name, sign, *value = setting.children
             if str(sign) != "=":
-                raise self.error(sign, f"write {name}=number, not {name} {sign}")
+                raise self.error(sign, f"{sign} does not set {name}", f"write {name}= and a number")
             if str(name) not in ("k", "weight"):
                 problem = unknown("setting", str(name), ("k", "weight"))
                 raise problem.pointing(self.text, position(setting))
             if str(name) in given:
-                raise self.error(setting, f"{name} is given twice")
+                raise self.error(setting, f"{name} is given twice", "keep one of them")
             given[str(name)] = self.number(value)
             if given[str(name)] <= 0:
                 raise self.error(setting, f"{name} must be positive, not {given[str(name)]:g}")

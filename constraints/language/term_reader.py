@@ -1,7 +1,7 @@
-"""Parse trees of terms into nodes, with the bound variables in scope.
+"""Parse trees of terms turned into nodes, given the variables that are bound around them.
 
-`TermReader` walks a tree of lark by the name of its rule; `parser` adds the rules of formulas. What
-cannot be meant is refused with a caret at the place.
+`TermReader` has one method for each rule of the grammar, called by the rule's name; `parser` adds
+the rules of formulas. Errors show the line with a caret.
 """
 
 from __future__ import annotations
@@ -28,46 +28,53 @@ from constraints.ast.terms import (
     step,
 )
 from constraints.ast.words import END, NOW, PIXEL, POINTWISE, SERIES, is_built_in
-from constraints.errors import FormulaError, caret
+from constraints.errors import FormulaError, Remedy, caret
 
-MAX_NESTING = MAX_DEPTH + 2  # trees inside one another; a signed number is two, and one node
+MAX_PARSE_DEPTH = MAX_DEPTH + 2  # nested parse trees; a signed number is two trees and one node
+MAX_SHOWN_LENGTH = 60  # characters of a formula or term that an error shows
 
 Tree_ = Tree[Token]
 Piece = Term | f.Formula
 
 
 class TermReader:
-    """Turns a parse tree into nodes; `scope` holds the variables bound around the place."""
+    """Turns parse trees into nodes; `scope` holds the variables bound around a tree."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.nesting = 0
 
-    def formula(self, tree: Tree_ | Token, scope: frozenset[str], advice: str = "") -> f.Formula:
+    def formula(self, tree: Tree_ | Token, scope: frozenset[str], remedy: str = "") -> f.Formula:
+        """The tree as a formula; `remedy`: advice for a term where a formula is expected."""
         piece = self.read(tree, scope)
         if isinstance(piece, f.Formula):
             return piece
         shown = brief(piece)
-        advice = advice or f"; compare it with something, as in {shown} <= 1"
         try:
             return piece.as_formula()
         except FormulaError:
-            message = f"{shown} is a number where a formula is wanted{advice}"
-            raise self.error(tree, message) from None
+            problem = f"{shown} is a number where a formula is wanted"
+            remedy = remedy or f"compare it with something, as in {shown} <= 1"
+            raise self.error(tree, problem, remedy) from None
 
-    def term(self, tree: Tree_ | Token, scope: frozenset[str], advice: str = "") -> Term:
+    def term(self, tree: Tree_ | Token, scope: frozenset[str], remedy: str = "") -> Term:
+        """The tree as a term; `remedy`: advice for a comparison where a term is expected."""
         piece = self.read(tree, scope)
         if isinstance(piece, Term):
             return piece
-        advice = advice if isinstance(piece, f.Compare) else ""
-        raise self.error(tree, f"{brief(piece)} is a formula where a number is wanted{advice}")
+        advice: Remedy = remedy if remedy and isinstance(piece, f.Compare) else ()
+        problem = f"{brief(piece)} is a formula where a number is wanted"
+        raise self.error(tree, problem, advice)
 
     def read(self, tree: Tree_ | Token, scope: frozenset[str]) -> Piece:
+        """The tree as a term or a formula, by the method of its grammar rule."""
         assert isinstance(tree, Tree)
         self.nesting += 1
-        if self.nesting > MAX_NESTING:
+        if self.nesting > MAX_PARSE_DEPTH:
             raise self.error(
-                tree, f"the formula nests more than {MAX_DEPTH} levels deep; write several rules"
+                tree,
+                f"the formula nests more than {MAX_DEPTH} levels deep",
+                "write it as several rules",
             )
         try:
             piece: Piece = getattr(self, f"_{tree.data}")(tree, tree.children, scope)
@@ -76,13 +83,14 @@ class TermReader:
         self.nesting -= 1
         return piece
 
-    def error(self, place: Tree_ | Token, message: str) -> FormulaError:
-        return caret(self.text, position(place), message)
+    def error(self, place: Tree_ | Token, problem: str, remedy: Remedy = ()) -> FormulaError:
+        """An error with a caret at the tree or token."""
+        return caret(self.text, position(place), problem, remedy)
 
     # terms
 
     def _sum(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
-        """From the left, as Python adds: a step takes in the whole numbers that follow it."""
+        """Added from the left, as in Python; a step plus a whole number is a step."""
         terms = [self.term(parts[0], scope)]
         for sign, part in zip(parts[1::2], parts[2::2], strict=True):
             value = self.term(part, scope)
@@ -118,8 +126,8 @@ class TermReader:
             if not number.is_integer() or not 1 <= number < 1e9:
                 raise self.error(
                     parts[1],
-                    f"an instance is a whole number from 1 on, not {parts[1]}; for a step write "
-                    f"{name}({parts[1]})",
+                    f"an instance is a whole number >= 1, not {parts[1]}",
+                    f"for a step write {name}({parts[1]})",
                 )
             return Name(unquoted(name), int(number), name.type == "QUOTED")
         if name.type == "NAME" and str(name) in scope:
@@ -142,7 +150,9 @@ class TermReader:
             return self.built_in(tree, str(word), inside, scope)
         callee = self.term(head, scope)
         if isinstance(callee, Step):
-            raise self.error(head, f"{callee} is a step, not a signal that is read at one")
+            raise self.error(
+                head, f"{callee} is a step, not a signal", "a signal is read at a step, as in S(0)"
+            )
         arguments = [self.term(part, scope) for part in inside]
         read = len(arguments) == 1 and isinstance(arguments[0], (Step, Const))
         if read and not (isinstance(callee, Name) and _signed(inside[0], "+")):
@@ -152,7 +162,7 @@ class TermReader:
         if len(arguments) == 2 and not isinstance(callee, Const):
             return Apply(PIXEL, (callee, *arguments))
         shown = brief(callee)
-        raise self.error(tree, f"{shown} is read at one step, as in {shown}(0)")
+        raise self.error(tree, f"{shown} is read at one step", f"write {shown}(0)")
 
     def built_in(self, tree: Tree_, name: str, inside: list[Tree_], scope: frozenset[str]) -> Piece:
         """A function of the language on its arguments."""
@@ -161,20 +171,26 @@ class TermReader:
         arguments = [self.term(part, scope) for part in inside]
         wanted = 1 if name in SERIES else POINTWISE[name]
         if len(arguments) != wanted:
-            raise self.error(tree, f"{name} takes {wanted} argument(s), not {len(arguments)}")
+            names = ", ".join("xyz"[:wanted])
+            raise self.error(
+                tree,
+                f"{name} takes {wanted} argument(s), not {len(arguments)}",
+                f"write {name}({names})",
+            )
         return Apply(name, tuple(arguments))
 
     def aggregate(
         self, tree: Tree_, entry: Aggregation, inside: list[Tree_], scope: frozenset[str]
     ) -> Piece:
-        """An aggregate of a term or a formula: its parameters, then a window or a region."""
+        """An aggregate of a term or a formula, with its parameters and a window or a region."""
         name, lead = entry.name, 1 + len(entry.parameters)
         if entry.of_formula:
             if len(inside) not in (1, 3):
                 raise self.error(
                     tree,
-                    f"{name} takes a formula, or a formula and two steps, as in "
-                    f"{entry.signature}; not {len(inside)} arguments",
+                    f"{name} takes a formula, or a formula and two steps, not {len(inside)} "
+                    "arguments",
+                    f"write {entry.signature}",
                 )
             window = [self.step(part, scope) for part in inside[1:]]
             return Count(self.formula(inside[0], scope), *window)
@@ -191,21 +207,21 @@ class TermReader:
             return Apply(name, tuple(arguments))
         if len(rest) == 1 and isinstance(rest[0][1], Name):
             return Aggregate(name, arguments[0], region=rest[0][1].name, parameters=numbers)
-        also = "".join(f", its {each.name}" for each in entry.parameters)
+        alone = " and ".join(["a signal", *(f"a {each.name}" for each in entry.parameters)])
+        longer = f"{'these' if entry.parameters else 'a signal'} and two steps"
         raise self.error(
             tree,
-            f"{name} takes a signal{also}, or these and two steps, as in {entry.signature}; "
-            f"not {len(arguments)} arguments"
-            if also
-            else f"{name} takes a signal, or a signal and two steps, as in {entry.signature}; "
-            f"not {len(arguments)} arguments",
+            f"{name} takes {alone}, or {longer}, not {len(arguments)} arguments",
+            f"write {entry.signature}",
         )
 
     def plain(self, tree: Tree_, value: Term) -> float:
         """A parameter of an aggregate: a plain number."""
         if isinstance(value, Const):
             return value.value
-        raise self.error(tree, f"{brief(value)} stands where a plain number is wanted")
+        raise self.error(
+            tree, f"{brief(value)} is not a plain number", "write a number such as 0.9"
+        )
 
     # times
 
@@ -225,18 +241,21 @@ class TermReader:
         for part, value in zip(tree.children, (first, last), strict=True):
             whole = isinstance(value, Const) and value.value.is_integer() and value.value <= 1e9
             if not whole and (value is first or value.key != Step(END).key):
-                ends = "starts" if value is first else "ends"
+                start = value is first
+                legal = "a whole number" if start else "a whole number or `end`"
                 raise self.error(
                     part,
-                    f"the window {ends} a whole number of steps away"
-                    f"{'' if value is first else ' or at `end`'}, not at {brief(value)}",
+                    f"the {'start' if start else 'end'} of a window is {legal}, not {brief(value)}",
+                    "write a window such as [0,5] or [2,end], in steps from now",
                 )
         assert isinstance(first, Const)
         a, b = int(first.value), int(last.value) if isinstance(last, Const) else None
         if a < 0:
-            raise self.error(tree, f"{a} lies in the past; historically, once and since look back")
+            raise self.error(
+                tree, f"{a} lies in the past", "historically, once and since look back"
+            )
         if b is not None and b < a:
-            raise self.error(tree, f"the window [{a},{b}] is reversed; write [{b},{a}]")
+            raise self.error(tree, f"the window [{a},{b}] is reversed", f"write [{b},{a}]")
         return a, b
 
     def number(self, tokens: Sequence[Tree_ | Token]) -> float:
@@ -245,23 +264,25 @@ class TermReader:
         value = float(written)
         if not math.isfinite(value):
             shown = written if len(written) < 30 else f"{written[:20]}..."
-            raise self.error(tokens[0], f"{shown} is too large: numbers go up to 1.7e308")
+            raise self.error(tokens[0], f"{shown} is too large", "write a number up to 1.7e308")
         return value
 
 
 def position(place: Tree_ | Token) -> int:
-    """Where the first word of a tree stands in the text."""
+    """The position of the first token of a tree in the text."""
     while isinstance(place, Tree):
         place = place.children[0]
     return place.start_pos or 0
 
 
 def brief(piece: Piece) -> str:
+    """The text of a node for an error, shortened."""
     shown = str(piece)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return shown if len(shown) <= MAX_SHOWN_LENGTH else f"{shown[: MAX_SHOWN_LENGTH - 3]}..."
 
 
 def unquoted(token: Tree_ | Token) -> str:
+    """A name without its quotation marks."""
     assert isinstance(token, Token)
     return str(token)[1:-1] if token.type == "QUOTED" else str(token)
 

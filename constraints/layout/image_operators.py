@@ -1,7 +1,7 @@
-"""Images (B, C, H, W): the regions that every one has, and the operators that formulas know.
+"""Operators on images (B, C, H, W) that formulas can call, and the standard regions.
 
 All operators are linear, so that `forall p: blur(image)(p) = target(p)` is a set of linear
-equations. Rows are counted from the top, columns from the left, both from 0.
+equations. A region is a mask (H, W). Rows are counted from the top, columns from the left, from 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CHANNELS = ("red", "green", "blue")
-LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601: how bright the channels look
+LUMA_WEIGHTS = (0.299, 0.587, 0.114)  # ITU-R BT.601
 _BOX = re.compile(r"\s*([^=]+?)\s*=\s*(\d*)\s*:\s*(\d*)\s*,\s*(\d*)\s*:\s*(\d*)\s*")
 
 
@@ -63,19 +63,23 @@ def region_from_text(text: str, height: int, width: int) -> tuple[str, Tensor]:
     found = _BOX.fullmatch(text)
     if found is None:
         raise FormulaError(
-            f"{text!r} is not a region; write name=rows,columns, as in eyes=8:14,4:28 (rows 8 to "
-            "13, columns 4 to 27)"
+            f"{text!r} is not a region",
+            value=text,
+            remedy="write name=rows,columns, as in eyes=8:14,4:28 (rows 8 to 13, columns 4 to 27)",
         )
     name, *ends = (str(part) for part in found.groups())
     if not is_variable(name):
-        raise FormulaError(f"{name!r} cannot name a region; use a word such as eyes")
+        raise FormulaError(
+            f"{name!r} cannot name a region", value=name, remedy="use a word such as eyes"
+        )
     sides = []
     for i, (what, size) in enumerate((("rows", height), ("columns", width))):
         low, high = int(ends[2 * i] or 0), int(ends[2 * i + 1] or size)
         if not low < high <= size:
             raise FormulaError(
-                f"{text!r}: {what} {low}:{high} are not in the image, which has {what} 0:{size}; "
-                "the first is smaller than the last, which is not included"
+                f"{text!r}: {what} {low}:{high} are not in the image, which has {what} 0:{size}",
+                value=(low, high),
+                remedy="the first is smaller than the last, which is not included",
             )
         sides.append((low, high))
     return name, box(height, width, *sides)
@@ -98,23 +102,28 @@ def rotate(image: Tensor, degrees: Tensor | float = 90.0) -> Tensor:
     """Counter-clockwise."""
     angle = _number("the angle of rotate", degrees)
     if angle not in (90, 180, 270):
-        raise FormulaError(f"rotate turns by 90, 180 or 270 degrees, not by {angle:g}")
+        raise FormulaError(
+            f"rotate does not turn by {angle:g} degrees", value=angle, allowed=("90", "180", "270")
+        )
     return torch.rot90(image, int(angle) // 90, (-2, -1))
 
 
 def blur(image: Tensor, deviation: Tensor | float = 1.5) -> Tensor:
     """The convolution with a Gaussian of a standard deviation in pixels, mirrored at the edges."""
     sigma = _number("the width of blur", deviation)
-    if not 0 < sigma <= max(image.shape[-2:]):
+    largest = max(image.shape[-2:])
+    if not 0 < sigma <= largest:
         raise FormulaError(
-            f"blur has a standard deviation above 0 and up to the image's size, not {sigma:g}"
+            f"blur has no standard deviation of {sigma:g} pixels",
+            value=sigma,
+            remedy=f"give a number above 0 and up to the image's size, {largest}",
         )
     down, across = (_smoothing(size, sigma).to(image) for size in image.shape[-2:])
     return down @ image @ across.mT
 
 
 def _smoothing(size: int, sigma: float) -> Tensor:
-    """The matrix (n, n) that smooths a line of n pixels: for such lengths faster than to slide."""
+    """The Gaussian smoothing of n pixels as a matrix (n, n): faster than a convolution here."""
     radius = math.ceil(3 * sigma)
     away = torch.arange(-radius, radius + 1)
     weights = torch.exp(-0.5 * (away.double() / sigma) ** 2)
@@ -133,8 +142,9 @@ def downsample(image: Tensor, factor: Tensor | float = 2.0) -> Tensor:
         common = math.gcd(height, width)
         legal = [str(n) for n in range(2, common + 1) if common % n == 0]
         raise FormulaError(
-            f"downsample divides {height}x{width} pixels into equal blocks: its factor is one of "
-            f"{', '.join(legal) or '1'}, not {size:g}"
+            f"downsample does not divide {height}x{width} pixels into blocks of {size:g}x{size:g}",
+            value=size,
+            allowed=legal or ["1"],
         )
     return torch.nn.functional.avg_pool2d(image, int(size))
 
@@ -142,15 +152,17 @@ def downsample(image: Tensor, factor: Tensor | float = 2.0) -> Tensor:
 def masked(image: Tensor, region: Tensor) -> Tensor:
     """Zero outside the region, a mask (H, W)."""
     if region.dtype != torch.bool:
-        raise FormulaError("masked wants an image and the name of a region")
+        raise FormulaError(
+            "the second argument of masked is not a region", remedy="write masked(image, centre)"
+        )
     return image * region.to(image)
 
 
 def grey(image: Tensor) -> Tensor:
-    """One channel: how bright the colours are."""
+    """One channel: the luma of the colours (ITU-R BT.601)."""
     if image.shape[1] == 1:
         return image
-    weights = torch.tensor(LUMA, dtype=image.dtype, device=image.device)
+    weights = torch.tensor(LUMA_WEIGHTS, dtype=image.dtype, device=image.device)
     return (_coloured("grey", image) * weights[:, None, None]).sum(1, keepdim=True)
 
 
@@ -170,8 +182,9 @@ def blue(image: Tensor) -> Tensor:
 def _coloured(what: str, image: Tensor) -> Tensor:
     if image.shape[1] != len(CHANNELS):
         raise FormulaError(
-            f"{what} wants an image of 3 channels (red, green, blue); this one has "
-            f"{image.shape[1]}: write the image itself"
+            f"{what} takes an image of 3 channels (red, green, blue), not {image.shape[1]}",
+            value=image.shape[1],
+            remedy="write the image itself",
         )
     return image
 
@@ -179,7 +192,11 @@ def _coloured(what: str, image: Tensor) -> Tensor:
 def _number(what: str, value: Tensor | float) -> float:
     """An argument that is the same for all images."""
     if isinstance(value, torch.Tensor) and value.numel() != 1:
-        raise FormulaError(f"{what} is a plain number, the same for every sample")
+        raise FormulaError(
+            f"{what} is a plain number, the same for every sample",
+            value=tuple(value.shape),
+            remedy="give a number or a parameter, not a signal",
+        )
     return float(value)
 
 

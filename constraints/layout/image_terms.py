@@ -1,4 +1,4 @@
-"""Which terms are whole images in a layout."""
+"""Terms whose values are whole images, as their syntax and the layout show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from constraints.layout.signals import Layout
 
 
 def is_image(body: Term, layout: Layout) -> bool:
-    """Whether a term is made of images, so that an aggregate of it runs over pixels."""
+    """Whether the value of a term is an image, so that an aggregate of it runs over pixels."""
     if isinstance(body, Name):
         signal = layout.find(body.name)
         return body.name in layout.pictures if signal is None else signal.kind == "image"
@@ -24,7 +24,7 @@ def is_image(body: Term, layout: Layout) -> bool:
 
 
 def reads_image(body: Node, variable: str, layout: Layout) -> bool:
-    """Whether an image is read at the variable, which is then a pixel."""
+    """Whether an image is read at the variable, which then ranges over pixels."""
     return any(
         isinstance(node, At) and node.step.base == variable and is_image(node.series, layout)
         for node in descend(body)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def mask(domain: Pixels, layout: Layout) -> Tensor:
-    """Which pixels a domain has: (H, W)."""
+    """The mask (H, W) of the pixels of a domain."""
     height, width = domain.shape[1:]
     if domain.region is None:
         return torch.ones(height, width, dtype=torch.bool)

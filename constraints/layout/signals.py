@@ -1,4 +1,4 @@
-"""What a formula sees: named tensors and the grid they live on.
+"""Layouts: the named signals of the data, their shapes, and the time grid.
 
 A `Layout` describes the signals without their values: series (B, T), columns (B,), categories
 (B, K) as one-hot weights or (B,) as codes, images (B, C, H, W). With several instances every
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from numbers import Integral
@@ -29,18 +29,20 @@ from constraints.lazy import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-RANKS = {"series": 1, "column": 0, "category": 1, "image": 3}  # kinds, and axes of a sample
-MAPPINGS = ("parameters", "functions", "regions", "pictures", "classifiers")
+SAMPLE_RANKS = {"series": 1, "column": 0, "category": 1, "image": 3}  # axes of a sample, by kind
+_LAYOUT_MAPPINGS = ("parameters", "functions", "regions", "pictures", "classifiers")
+
+_SHAPES = {"series": "(T,)", "column": "()", "category": "(K,)", "image": "(C, H, W)"}
 
 
 @dataclass(frozen=True)
 class Signal:
     """One named signal. `shape` is that of a single sample: (T,), (), (K,) or (C, H, W).
 
-    `integer`: its values are counts, so an equality is exact and `< 5` is `<= 4`. `low` and
-    `high` are what it is known to stay within; `span` is how far values in the data lie apart,
-    which the tolerance of a real-valued equality is a share of. `optional`: a value may be missing
-    (NaN), and then meets nothing that is said of it. `dates`: the numbers are days since 1970.
+    `integer`: its values are whole numbers, so an equality is exact and `< 5` is `<= 4`. `low`,
+    `high`: known bounds of its values. `span`: the range of its values in the data; the default
+    tolerance of a real-valued equality is a share of it. `optional`: values may be missing (NaN); a
+    missing value satisfies no statement about it. `dates`: the numbers are days since 1970-01-01.
     """
 
     name: str
@@ -55,21 +57,33 @@ class Signal:
     dates: bool = False
 
     def __post_init__(self) -> None:
-        Name(self.name)  # it must be one that a formula can write
-        if self.kind not in RANKS:
-            raise unknown("kind of signal", self.kind, RANKS)
-        if len(self.shape) != RANKS[self.kind] or any(size < 1 for size in self.shape):
-            raise FormulaError(f"{self.name}: {self.shape} is not the shape of a {self.kind}")
+        Name(self.name)  # raises if a formula cannot write it
+        if self.kind not in SAMPLE_RANKS:
+            raise unknown("kind of signal", self.kind, SAMPLE_RANKS)
+        if len(self.shape) != SAMPLE_RANKS[self.kind] or any(size < 1 for size in self.shape):
+            raise FormulaError(
+                f"{self.name}: {self.shape} is not the shape of a {self.kind}",
+                value=self.shape,
+                remedy=f"the shape of a {self.kind} is {_SHAPES[self.kind]}",
+            )
         if (self.optional or self.dates) and self.kind != "column":
             raise FormulaError(
-                f"{self.name}: only a column may lack values or hold dates, not a {self.kind}; a "
-                "missing word is a category of its own"
+                f"{self.name}: only a column may lack values or hold dates, not a {self.kind}",
+                value=self.kind,
+                remedy="make missing values a category of their own",
             )
         if not self.low <= self.high:
-            raise FormulaError(f"{self.name}: the bounds [{self.low}, {self.high}] are empty")
-        if self.kind == "category" and self.shape != (len(set(self.categories)),):
             raise FormulaError(
-                f"{self.name}: shape {self.shape} for the categories {', '.join(self.categories)}"
+                f"{self.name}: the bounds [{self.low}, {self.high}] are empty",
+                value=(self.low, self.high),
+                remedy="give low <= high",
+            )
+        count = len(set(self.categories))
+        if self.kind == "category" and self.shape != (count,):
+            raise FormulaError(
+                f"{self.name}: shape {self.shape} for the categories {', '.join(self.categories)}",
+                value=self.shape,
+                remedy=f"name every category once; their shape is ({count},)",
             )
 
     @property
@@ -79,10 +93,11 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Signals, their grid, and what else a formula may name.
+    """Signals, their time grid, and what else a formula may name.
 
-    `regions`: masks (H, W) of images, besides those that every image has (`images`). `pictures`:
-    constant images (C, H, W). `classifiers`: what says which class an image is of.
+    `times`: the model times of the grid's steps. `parameters`: constants. `regions`: masks (H, W)
+    of images, besides the standard ones (`image_operators`). `pictures`: constant images (C, H, W).
+    `instances`: samples that a formula relates, as in `alcohol[1] > alcohol[2]`.
     """
 
     signals: tuple[Signal, ...]
@@ -99,28 +114,36 @@ class Layout:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice or not names:
             raise FormulaError(
-                f"signals need names of their own; given twice: {', '.join(twice)}"
+                f"signals have the same name: {', '.join(twice)}"
                 if twice
-                else "a layout needs at least one signal"
+                else "there is no signal",
+                value=names,
+                remedy="give each signal its own name" if twice else "give at least one",
             )
         for at, (a, b) in enumerate(zip((-math.inf, *self.times), self.times, strict=False)):
             if not (math.isfinite(b) and a < b):
-                raise FormulaError(f"the times of a grid are finite and increase: {b} at step {at}")
+                raise FormulaError(
+                    f"the times of a grid are finite and increase: {b} at step {at}", value=b
+                )
         for signal in self.signals:
             if signal.kind == "series" and signal.shape != (self.steps,):
                 raise FormulaError(
                     f"the series {signal.name} has shape {signal.shape} on a grid of "
-                    f"{self.steps} times"
+                    f"{self.steps} times",
+                    value=signal.shape,
+                    remedy=f"the shape of a series is ({self.steps},)",
                 )
         if not (isinstance(self.instances, int) and self.instances >= 1):
-            raise FormulaError(f"there is at least one instance, not {self.instances}")
-        for name in MAPPINGS:
+            raise FormulaError(
+                f"instances is a whole number >= 1, not {self.instances}", value=self.instances
+            )
+        for name in _LAYOUT_MAPPINGS:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         self._check_names()
         self._check_images()
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a proxy has no copy of its own
-        *first, pictures, classifiers = (dict(getattr(self, name)) for name in MAPPINGS)
+    def __reduce__(self) -> tuple[Any, ...]:  # mapping proxies cannot be copied or pickled
+        *first, pictures, classifiers = (dict(getattr(self, name)) for name in _LAYOUT_MAPPINGS)
         return type(self), (
             self.signals,
             self.times,
@@ -132,21 +155,32 @@ class Layout:
 
     def _check_names(self) -> None:
         for name in {*self.parameters, *self.functions} & set(self.names):
-            raise FormulaError(f"{name} is a signal; give the parameter or function another name")
+            raise FormulaError(
+                f"{name} is a signal and a parameter or function",
+                value=name,
+                remedy="give the parameter or function another name",
+            )
         for name in (*self.functions, *self.classifiers):
             if name == PIXEL or not is_variable(name):
-                raise FormulaError(f"{name!r} cannot name a function: the language has it already")
+                raise FormulaError(
+                    f"{name!r} cannot name a function or classifier",
+                    value=name,
+                    remedy="use a word that is neither reserved nor a built-in function",
+                )
         for name, value in self.parameters.items():
             if not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise FormulaError(f"the parameter {name} is a finite number, not {value!r}")
+                raise FormulaError(
+                    f"the parameter {name} is a finite number, not {value!r}", value=value
+                )
         for name in (*self.pictures, *self.classifiers):
             Name(name)
-            others = [getattr(self, kind) for kind in MAPPINGS]
+            others = [getattr(self, kind) for kind in _LAYOUT_MAPPINGS]
             taken = sum(name in other for other in (*others, OPERATORS, self.names))
             if taken > 1:
                 raise FormulaError(
-                    f"{name} names something else already; give the picture or classifier a name "
-                    "of its own"
+                    f"{name} names a picture or classifier and something else",
+                    value=name,
+                    remedy="give the picture or classifier another name",
                 )
 
     def _check_images(self) -> None:
@@ -157,8 +191,10 @@ class Layout:
         for name, mask in self.regions.items():
             if tuple(mask.shape) not in sizes or not bool(mask.any()):
                 raise FormulaError(
-                    f"the region {name} of shape {tuple(mask.shape)} is not a mask with pixels of "
-                    f"an image (H, W) of {sorted(sizes)}"
+                    f"the region {name} of shape {tuple(mask.shape)} is not a mask with pixels",
+                    value=tuple(mask.shape),
+                    allowed=[str(size) for size in sorted(sizes)],
+                    remedy="give a mask (H, W) of the size of an image, with pixels in it",
                 )
 
     @classmethod
@@ -172,11 +208,13 @@ class Layout:
         high: float = math.inf,
         **more: Any,
     ) -> Layout:
-        """Series of the same kind on one grid: a number of steps, or the times themselves."""
+        """Series of the same kind on one grid; `times`: the model times, or a number of steps."""
         words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
         steps = range(int(times)) if isinstance(times, Integral) else times
         if not isinstance(steps, Iterable) or isinstance(steps, str) or len(steps) == 0:
-            raise FormulaError(f"{times!r} is neither a number of steps >= 1 nor a list of times")
+            raise FormulaError(
+                f"{times!r} is neither a number of steps >= 1 nor a list of times", value=times
+            )
         grid = tuple(float(t) for t in steps)
         shape = (len(grid),)
         made = tuple(Signal(word, "series", shape, integer, low, high) for word in words)
@@ -201,35 +239,6 @@ class Layout:
         """An image of shape (C, H, W), with values between `low` and `high`."""
         return cls((Signal(name, "image", tuple(shape), low=low, high=high),), **more)
 
-    def with_function(
-        self,
-        name: str,
-        call: Callable[..., Tensor],
-        arity: int,
-        *,
-        whole: bool = False,
-        returns: str = "number",
-        linear: bool = False,
-    ) -> Layout:
-        """This layout with one more function that formulas may use."""
-        added = {**self.functions, name: Function(call, arity, whole, returns, linear)}
-        return replace(self, functions=added)
-
-    def with_region(self, name: str, mask: Tensor) -> Layout:
-        """This layout with one more region: a mask (H, W)."""
-        return replace(self, regions={**self.regions, name: mask})
-
-    def with_picture(self, name: str, picture: Tensor) -> Layout:
-        """This layout with one more constant image (C, H, W) that formulas may read."""
-        return replace(self, pictures={**self.pictures, name: picture})
-
-    def with_classifier(
-        self, name: str, call: Callable[[Tensor], Tensor], classes: Sequence[str]
-    ) -> Layout:
-        """This layout with one more classifier: images (B, C, H, W) to log-probabilities (B, K)."""
-        added = {**self.classifiers, name: Classifier(call, tuple(classes))}
-        return replace(self, classifiers=added)
-
     def function(self, name: str) -> Function | None:
         """A function by name: one of its own, or an operator on images if it has images."""
         if name in self.functions or not self.images:
@@ -238,7 +247,7 @@ class Layout:
 
     @property
     def callables(self) -> list[str]:
-        """What a formula may call besides the language's own functions."""
+        """The names that a formula may call besides built-in functions."""
         operators = (PIXEL, *OPERATORS) if self.images else ()
         return [*self.functions, *self.classifiers, *operators]
 
@@ -260,8 +269,9 @@ class Layout:
         if mask is None or mask.shape != size:
             has = "no" if mask is None else f"{mask.shape[0]}x{mask.shape[1]}"
             raise FormulaError(
-                f"the region {name} has {has} pixels, the image {size[0]}x{size[1]}; give a mask "
-                "of that size another name, or say it of another image"
+                f"the region {name} has {has} pixels, the image {size[0]}x{size[1]}",
+                value=name,
+                remedy="give a mask of that size under another name, or use another image",
             )
         return mask.to(torch.bool)
 
@@ -288,10 +298,13 @@ class Layout:
     def split(self, flat: Tensor) -> dict[str, Tensor]:
         """A flat sample (B, D) as its signals, views where possible."""
         if flat.ndim != 2 or flat.shape[1] != self.size:
-            raise DataError(f"flat samples have shape (B, {self.size}), not {tuple(flat.shape)}")
+            raise DataError(
+                f"flat samples have shape (B, {self.size}), not {tuple(flat.shape)}",
+                value=tuple(flat.shape),
+            )
         lead = (len(flat), self.instances) if self.instances > 1 else (len(flat),)
         parts = flat.reshape(*lead, self.size // self.instances)
-        # all at once: as slices each would have a gradient of the whole size
+        # one split, not slices: the gradient of a slice has the size of the whole tensor
         pieces = torch.split(parts, [signal.size for signal in self.signals], -1)
         pairs = zip(self.signals, pieces, strict=True)
         return {signal.name: piece.reshape(*lead, *signal.shape) for signal, piece in pairs}
@@ -309,7 +322,11 @@ class Layout:
     def step_at(self, time: float) -> int:
         """The step whose model time is `time`; off the grid, the error shows its neighbours."""
         if not self.times:
-            raise FormulaError(f"@{time:g}: these signals have no time grid")
+            raise FormulaError(
+                f"@{time:g}: these signals have no time grid",
+                value=time,
+                remedy="leave out the time",
+            )
         after = min(bisect_left(self.times, time), self.steps - 1)
         near = min((max(after - 1, 0), after), key=lambda i: abs(self.times[i] - time))
         close = slice(max(near - 1, 0), near + 2)
@@ -317,7 +334,9 @@ class Layout:
         if abs(self.times[near] - time) <= 1e-6 * min(gaps):
             return near
         around = ", ".join(f"{self.times[i]:.6g} (step {i})" for i in range(self.steps)[close])
-        raise FormulaError(f"the time {time:g} is not on the grid; nearby are {around}")
+        raise FormulaError(
+            f"the time {time:g} is not on the grid", value=time, remedy=f"nearby are {around}"
+        )
 
     def check(
         self, tensors: Mapping[str, Any], needed: set[str] | None = None
@@ -327,7 +346,7 @@ class Layout:
         return checked(self, tensors, needed)
 
 
-_regions_of = cache(standard_regions)  # which every evaluation asks for
+_regions_of = cache(standard_regions)  # needed by every evaluation
 
 
 def _picture(name: str, given: Any) -> Tensor:
@@ -336,7 +355,8 @@ def _picture(name: str, given: Any) -> Tensor:
     value = value if value.is_floating_point() else value.to(torch.get_default_dtype())
     if value.ndim != 3 or not value.numel() or not bool(torch.isfinite(value).all()):
         raise FormulaError(
-            f"the picture {name} is finite numbers of shape (C, H, W); this one has shape "
-            f"{tuple(value.shape)}"
+            f"the picture {name} of shape {tuple(value.shape)} is not an image of finite numbers",
+            value=tuple(value.shape),
+            remedy="give finite numbers of shape (C, H, W)",
         )
     return value

@@ -1,4 +1,4 @@
-"""The process that a simulated dataset describes: what is certain about it, and nothing else.
+"""The stochastic process that a simulated dataset describes: only what the description proves.
 
 Counts x, reactions j that add ν_j to x at a rate a_j(x), events that set some of x. A law w is
 conserved when w·ν_j = 0 for every j and no event sets a member; its total w·x(0) is known where the
@@ -16,20 +16,30 @@ from typing import Any
 
 from constraints.ast.formulas import Compare
 from constraints.ast.terms import Apply, Const, Name, Term
+from constraints.ast.words import IDENTIFIER
 from constraints.errors import FormulaError, unknown
 from constraints.language.parser import parse
 
-# what a description may hold; whatever else stands in it may change the process in unknown ways
-_NETWORK = {"name", "title", "reference", "species", "parameters", "reactions", "rules", "events"}
-_NETWORK |= {"population", "start", "until", "steps", "points", "time_unit"}
-_REACTION = {"name", "equation", "rate", "mass_action"}
-_EVENT = {"name", "trigger", "assignments", "initially", "priority", "persistent"}
-_EVENT |= {"values_at_trigger"}
-_FACTS = ("exact", "discrete")
+# the keys that are understood; any other may change the process in unknown ways
+_NETWORK_KEYS = {
+    "name",
+    "title",
+    "reference",
+    "species",
+    "parameters",
+    "reactions",
+    "rules",
+    "events",
+}
+_NETWORK_KEYS |= {"population", "start", "until", "steps", "points", "time_unit"}
+_REACTION_KEYS = {"name", "equation", "rate", "mass_action"}
+_EVENT_KEYS = {"name", "trigger", "assignments", "initially", "priority", "persistent"}
+_EVENT_KEYS |= {"values_at_trigger"}
+_METHOD_PROPERTIES = ("exact", "discrete")
+# (exact, discrete) by method, for descriptions that do not record them
 _METHODS = {"direct": (True, True), "tau": (False, True), "ode": (False, False)}
-MAX_LIMIT_ROUNDS = 10  # of deriving bounds from each other
-_WORD = re.compile(r"[^\W\d]\w*")
-_TERM = re.compile(r"([0-9]{1,9})?\s*\*?\s*([^\W\d]\w*)")
+MAX_LIMIT_ROUNDS = 10  # passes in which laws derive bounds of species from each other
+_REACTANT = re.compile(r"([0-9]{1,9})?\s*\*?\s*([^\W\d]\w*)")
 
 
 @dataclass(frozen=True)
@@ -42,14 +52,14 @@ class Reaction:
 
 @dataclass(frozen=True)
 class Process:
-    """A description, checked. `reactions` None: it does not say."""
+    """A validated description. `reactions`: None if it does not list them."""
 
     species: Mapping[str, Any]  # with their initial counts, expressions of parameters
     values: Mapping[str, float]  # parameters that are the same for every trajectory
     initial: Mapping[str, Any]  # initial counts that replace the network's own
     reactions: tuple[Reaction, ...] | None
     rules: frozenset[str]
-    assigned: frozenset[str]  # what events set
+    assigned: frozenset[str]  # species that rules or events set
     laws: tuple[Mapping[str, int], ...]
     population: str | None
     start: str
@@ -58,7 +68,7 @@ class Process:
 
     @cached_property
     def conserved(self) -> tuple[Mapping[str, int], ...]:
-        """The laws that the reactions and events respect, as can be seen here."""
+        """The laws that provably no reaction or event breaks."""
         if self.reactions is None:
             return ()
         return tuple(
@@ -81,7 +91,7 @@ class Process:
             return dict.fromkeys(self.species, (-math.inf, math.inf))
         highest = dict.fromkeys(self.species, math.inf)
         totals = [(law, total) for law in self.conserved if (total := self.total(law)) is not None]
-        for _ in range(min(len(totals), MAX_LIMIT_ROUNDS)):  # what one law bounds, the next may use
+        for _ in range(min(len(totals), MAX_LIMIT_ROUNDS)):  # a bound from one law tightens others
             for law, total in totals:
                 for sign in (1, -1):
                     signed = {name: sign * weight for name, weight in law.items()}
@@ -105,12 +115,12 @@ class Process:
             return _whole(self.values.get(self.population))
         given = self.initial
         if self.start == "uniform" or (self.initial and self.population is not None):
-            # species of the head count that are not set one by one share what those leave of it
+            # species of the head count without an initial count of their own share the remainder
             sharing = set(self.head_count) - set(self.initial)
             if not self.head_count or (law != self.head_count and not sharing.isdisjoint(law)):
                 return None
             if law == self.head_count and sharing:
-                given = {}  # the network's own counts say how many there are
+                given = {}  # the total is that of the network's own counts
         total = 0.0
         for name, weight in law.items():
             count = _count(given.get(name, self.species[name]), self.values)
@@ -120,10 +130,10 @@ class Process:
         return _whole(total)
 
     def vanishes(self, reaction: Reaction, name: str) -> bool:
-        """Whether the reaction certainly cannot fire where there are none of the species."""
+        """Whether the rate of the reaction is provably 0 where the species is absent."""
         if reaction.rate is None:
             return False
-        mentioned = set(_WORD.findall(reaction.rate))
+        mentioned = set(IDENTIFIER.findall(reaction.rate))
         if mentioned.isdisjoint(self.species) and mentioned.isdisjoint(self.rules):
             return reaction.mass_action and name in reaction.reactants
         return _is_zero(_term(reaction.rate), name)
@@ -133,9 +143,9 @@ class Process:
 
 
 def read(config: Any) -> Process | None:
-    """The process described; None if there is none, or more to it than is known here."""
+    """The process described; None without species, or with keys that are not understood."""
     if not isinstance(config, Mapping):
-        raise _wrong("the whole", config, "a mapping from names")
+        raise _invalid("the whole", config, "a mapping from names")
     network = _mapping("network", config.get("network"))
     if network.get("species") is None:
         return None
@@ -164,56 +174,58 @@ def read(config: Any) -> Process | None:
         exact=exact,
         discrete=discrete,
     )
-    parts = [(network, _NETWORK), *((each, _REACTION) for each in written)]
-    parts += [(each, _EVENT) for each in events]
+    parts = [(network, _NETWORK_KEYS), *((each, _REACTION_KEYS) for each in written)]
+    parts += [(each, _EVENT_KEYS) for each in events]
     understood = all(known.issuperset(part) for part, known in parts)
     return process if understood and all("assignments" in event for event in events) else None
 
 
-def _wrong(what: str, value: Any, wanted: str) -> FormulaError:
+def _invalid(what: str, value: Any, expected: str) -> FormulaError:
     shown = repr(value)
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return FormulaError(
-        f"in the description of a network, {what} is {wanted}, not {shown}; give the parsed JSON "
-        "that a simulated dataset keeps in its attribute surrogate_config"
+        f"in the description of a network, {what} is {expected}, not {shown}",
+        value=value,
+        remedy="give the parsed JSON of the attribute surrogate_config of a simulated dataset",
     )
 
 
 def _mapping(what: str, value: Any) -> Mapping[str, Any]:
-    """A mapping from names; nothing is an empty one."""
+    """A mapping from names; None is an empty one."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise _wrong(what, value, "a mapping from names")
+        raise _invalid(what, value, "a mapping from names")
     return value
 
 
 def _listing(what: str, value: Any) -> list[Mapping[str, Any]]:
-    """A list of mappings; nothing is an empty one."""
+    """A list of mappings; None is an empty one."""
     if value is None:
         return []
     if not isinstance(value, (list, tuple)):
-        raise _wrong(what, value, "a list")
+        raise _invalid(what, value, "a list")
     return [_mapping(f"each of the {what}", each) for each in value]
 
 
 def _text(what: str, value: Any, default: Any) -> Any:
     value = default if value is None else value
     if value is not None and not isinstance(value, str):
-        raise _wrong(what, value, "text")
+        raise _invalid(what, value, "text")
     return value
 
 
 def _method(config: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(exact, discrete): whether the simulation method is, as stated by the description.
+    """(exact, discrete): whether the simulation method is exact, and whether it is discrete.
 
-    Descriptions written before these facts were recorded state the name of the method only.
+    Older descriptions do not record these properties; they follow from the method's name.
     """
-    old = _METHODS.get(_text("method", config.get("method"), "direct"), (False, False))
-    found = [config.get(name, value) for name, value in zip(_FACTS, old, strict=True)]
-    for name, value in zip(_FACTS, found, strict=True):
+    by_name = _METHODS.get(_text("method", config.get("method"), "direct"), (False, False))
+    defaults = zip(_METHOD_PROPERTIES, by_name, strict=True)
+    found = [config.get(name, value) for name, value in defaults]
+    for name, value in zip(_METHOD_PROPERTIES, found, strict=True):
         if not isinstance(value, bool):
-            raise _wrong(name, value, "true or false")
+            raise _invalid(name, value, "true or false")
     return found[0], found[1]
 
 
@@ -223,7 +235,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _whole(value: float | None) -> int | None:
-    """The whole number that a sum of counts is."""
+    """The whole number nearest to a sum of counts; None if it is not one."""
     if value is None or not 0 <= abs(value) <= 2**53 or abs(value - round(value)) > 1e-6:
         return None
     return round(value)
@@ -234,9 +246,9 @@ def _law(law: Mapping[str, Any], species: Mapping[str, Any]) -> dict[str, int]:
         if name not in species:
             raise unknown("species", name, species, where=" in a conservation law")
         if isinstance(weight, bool) or not isinstance(weight, int) or not weight:
-            raise _wrong(f"the weight of {name} in a conservation law", weight, "a whole number")
+            raise _invalid(f"the weight of {name} in a conservation law", weight, "a whole number")
     if not law:
-        raise _wrong("a conservation law", dict(law), "name: weight pairs")
+        raise _invalid("a conservation law", dict(law), "name: weight pairs")
     return dict(law)
 
 
@@ -246,16 +258,16 @@ def _reaction(written: Mapping[str, Any], species: Mapping[str, Any]) -> Reactio
     for side in equation.split("->"):
         counts: dict[str, int] = {}
         for part in [] if side.strip() in ("", "0") else side.split("+"):
-            found = _TERM.fullmatch(part.strip())
+            found = _REACTANT.fullmatch(part.strip())
             if found is None:
-                raise _wrong("an equation", equation, "text such as S + I -> 2 I")
+                raise _invalid("an equation", equation, "text such as S + I -> 2 I")
             if found[2] not in species:
                 where = f" in the equation {equation}"
                 raise unknown("species", found[2], species, where=where)
             counts[found[2]] = counts.get(found[2], 0) + int(found[1] or 1)
         sides.append(counts)
     if len(sides) != 2:
-        raise _wrong("an equation", equation, "text such as S + I -> 2 I")
+        raise _invalid("an equation", equation, "text such as S + I -> 2 I")
     before, after = sides
     rate = written.get("rate")
     rate = str(rate) if _is_number(rate) else _text("rate", rate, None)
@@ -271,7 +283,7 @@ def _reaction(written: Mapping[str, Any], species: Mapping[str, Any]) -> Reactio
 
 
 def _term(text: str) -> Term | None:
-    """The text as a term; None where the language differs."""
+    """The text as a term; None if it is not one in the language of formulas."""
     try:
         read = parse(f"{text} = 0")
     except FormulaError:
@@ -280,7 +292,7 @@ def _term(text: str) -> Term | None:
 
 
 def _is_zero(node: Term | None, name: str) -> bool:
-    """Whether a term is 0 wherever the named one is: it is a factor of every summand."""
+    """Whether a term is 0 where the named one is: the latter is a factor of every summand."""
     match node:
         case Name(found):
             return found == name

@@ -1,4 +1,4 @@
-"""Consistency rules: what every trajectory of a process obeys, as formulas.
+"""Consistency rules: formulas that every trajectory of a stochastic process satisfies.
 
 A process has counts x >= 0, and reaction j adds ν_j to x at a rate a_j(x). So, for every step t:
 
@@ -9,8 +9,8 @@ S(t) + E(t) <= S(t - 1) + E(t - 1)   no ν_j raises S + E
 I(t - 1) = 0 implies I(t) = 0    a_j = 0 at I = 0 for every j that raises I: 0 is final
 I(t - 1) = 0 implies S(t) = S(t - 1)    0 is final, and a_j = 0 there for every j that changes S
 
-`from_network` derives them from the description that a dataset carries. What it cannot prove from
-there it leaves out.
+`from_network` derives them from the description in a dataset's attributes, and only those that the
+description proves.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_COMBINED_SPECIES = 20  # of a network whose combinations are searched
 def non_negative(*names: str) -> Formula:
     """forall t: S(t) >= 0, for each name."""
     if not names:
-        raise FormulaError('name at least one series, as in non_negative("S", "I")')
+        raise FormulaError("no series is named", remedy='write non_negative("S", "I")')
     return conjunction(*(bounds(name, 0) for name in names))
 
 
@@ -58,14 +58,20 @@ def bounds(name: str, low: float | None = None, high: float | None = None) -> Fo
     """forall t: low <= S(t) <= high; None leaves a side open."""
     here, what = _at(name), f"a bound of {name}"
     if low is None and high is None:
-        raise FormulaError(f"give {name} a low bound, a high one or both")
+        raise FormulaError(
+            f"{name} has neither a low nor a high bound", remedy="give low, high or both"
+        )
     if high is None:
         return _forall(here >= _number(low, what))
     if low is None:
         return _forall(here <= _number(high, what))
     ends = _number(low, what), _number(high, what)
     if ends[0].value > ends[1].value:
-        raise FormulaError(f"the bounds of {name}, [{ends[0]}, {ends[1]}], are empty")
+        raise FormulaError(
+            f"the bounds of {name}, [{ends[0]}, {ends[1]}], are empty",
+            value=(ends[0].value, ends[1].value),
+            remedy="give low <= high",
+        )
     return _forall(here.between(*ends))
 
 
@@ -80,7 +86,9 @@ def max_step(name: str, size: float) -> Formula:
     """forall t: abs(delta(S)(t)) <= size."""
     limit = _number(size, f"the largest step of {name}")
     if limit.value < 0:
-        raise FormulaError(f"the largest step of {name} is a number >= 0, not {limit}")
+        raise FormulaError(
+            f"the largest step of {name} is a number >= 0, not {limit}", value=limit.value
+        )
     return _forall(abs(At(Apply("delta", (Name(name),)), Step(_T))) <= limit)
 
 
@@ -98,7 +106,7 @@ def _forall(body: Formula, first: int | None = None) -> Formula:
 
 def _number(value: Any, what: str) -> Const:
     if isinstance(value, str) or not isinstance(found := term(value), Const):
-        raise FormulaError(f"{what} is a number, not {value!r}")
+        raise FormulaError(f"{what} is a number, not {value!r}", value=value)
     return found
 
 
@@ -114,9 +122,15 @@ def _weights(given: str | Iterable[str] | Mapping[str, float]) -> dict[str, floa
         words = given.replace(",", " ").split() if isinstance(given, str) else list(given)
         found = dict.fromkeys(words, 1.0)
         if len(found) < len(words):
-            raise FormulaError(f"a name stands twice in the total of {', '.join(words)}")
+            raise FormulaError(
+                f"a name occurs twice in the total of {', '.join(words)}",
+                value=words,
+                remedy='give weights, as in {"S": 1, "P": 2}',
+            )
     if not found or 0 in found.values():
-        raise FormulaError(f"a total needs names with weights other than 0, not {given!r}")
+        raise FormulaError(
+            f"a total needs names with weights other than 0, not {given!r}", value=given
+        )
     return found
 
 
@@ -137,10 +151,10 @@ def _weighted(weights: Mapping[str, float], when: Step | None) -> Term:
 def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
     """Rules of a process, each under a short name such as "S >= 0" or "S + I + R = 100".
 
-    `config` is what a simulated dataset says of itself: its network, parameters, initial state,
-    conservation laws and method. A conserved total is a number where it is the same for every
-    trajectory, else its own value at step 0. Signs are stated for discrete methods, and what single
-    reactions do (monotone series, absorbing states) for exact ones. Missing keys have the
+    `config` is the description of a simulated dataset: its network, parameters, initial state,
+    conservation laws and method. A conserved total is a number if it is the same for every
+    trajectory, else its value at step 0. Signs are stated for discrete methods; consequences of
+    single reactions (monotone series, absorbing states) for exact ones. Missing keys have the
     simulators' defaults.
     """
     process = read(config)
@@ -161,7 +175,7 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
             found[f"{name} <= {number(high)}"] = bounds(name, None, high)
     if process.exact:
         for name in process.species:
-            found |= _course(process, name)
+            found |= _monotonicity(process, name)
         found |= _combined(process)
         for name in process.species:
             found |= _extinct(process, name)
@@ -169,17 +183,17 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
 
 
 def limits(config: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """The lowest and highest value of each species, as far as its description proves them."""
+    """The least and the greatest value of each species that the description proves."""
     process = read(config)
     return {} if process is None else process.limits
 
 
-def _course(process: Process, name: str) -> dict[str, Formula]:
-    """How a species can go: only down, only up, or not back from 0."""
+def _monotonicity(process: Process, name: str) -> dict[str, Formula]:
+    """Monotonicity of a species, and whether 0 is absorbing."""
     if name in process.assigned or process.reactions is None:
         return {}
     up, down = _changing(process, name)
-    if down and not up:  # so 0 is final, too
+    if down and not up:  # which implies that 0 is absorbing
         return {f"{name} never rises": monotone(name, "decreasing")}
     found = {}
     if up and not down:

@@ -1,7 +1,7 @@
-"""Bounds of readings, tightened by the sums that they are part of.
+"""Feasibility-based bound tightening: low <= Σ c·x <= high bounds each x, given the others' bounds.
 
-low <= Σ c·x <= high bounds every x by what the others leave of it (feasibility-based bound
-tightening). Each bound remembers the parts of a formula that it follows from.
+The x are readings, the numbers of one flat sample. Each bound records its sources, the parts of a
+formula from which it follows.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from constraints.compile.dates import written
+from constraints.compile.dates import date_text
 
-BOUND_TOLERANCE = 1e-9
-MAX_SHOWN_READINGS = 6  # readings of a sum that is spelled out
-Sources = frozenset[int]
+BOUND_TOLERANCE = 1e-9  # relative
+MAX_SHOWN_READINGS = 6  # readings of a sum that a reason writes out
+Sources = frozenset[int]  # numbers of the parts of a formula
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Choice:
 
 
 class Conflict(Exception):
+    """Bounds that leave no value: the parts they follow from, and the reason as text."""
+
     def __init__(self, sources: Sources, reason: str) -> None:
         super().__init__(reason)
         self.sources = sources
@@ -48,7 +50,7 @@ class Conflict(Exception):
 
 @dataclass
 class Bounds:
-    """What each reading is known to lie between, and from which parts that follows."""
+    """Lower and upper bounds of each reading, and the parts from which they follow."""
 
     low: list[float]
     high: list[float]
@@ -91,7 +93,7 @@ class Bounds:
         return True
 
     def tighten(self, row: Sum) -> bool:
-        """Pass the sum's bounds on to its readings; whether anything changed."""
+        """Derive bounds of the readings from those of their sum; whether any changed."""
         least = [c * (self.low if c > 0 else self.high)[i] for i, c in terms(row)]
         most = [c * (self.high if c > 0 else self.low)[i] for i, c in terms(row)]
         from_least = [(self.low_from if c > 0 else self.high_from)[i] for i, c in terms(row)]
@@ -111,7 +113,7 @@ class Bounds:
         return changed
 
     def check(self, row: Sum, reach: float, sources: Sources, above: bool) -> None:
-        """Whether the sum, at least (at most) `reach`, can stay within its bounds."""
+        """Raise a conflict if the sum, at least (at most) `reach`, exceeds its bound."""
         bound, strict = (row.high, row.strict[1]) if above else (row.low, row.strict[0])
         if not math.isfinite(reach) or not math.isfinite(bound):
             return
@@ -124,15 +126,16 @@ class Bounds:
             shown = shown.replace("+ -1*", "- ").replace("+ -", "- ") or "it"
             if len(row.cells) > MAX_SHOWN_READINGS:
                 shown = f"a sum of {len(row.cells)} readings"
-            here, there = ("least", "less") if above else ("most", "more")
+            extreme, direction = ("least", "less") if above else ("most", "more")
             dated = row.coefficients == (1.0,) and self.dates[row.cells[0]]
-            least, most = shown_as(reach, dated), shown_as(bound, dated)
-            wanted = f"{there} than {most}" if strict else f"{most} or {there}"
-            raise Conflict(sources, f"{shown} is at {here} {least}, and must be {wanted}")
+            reached, limit = shown_as(reach, dated), shown_as(bound, dated)
+            required = f"{direction} than {limit}" if strict else f"{limit} or {direction}"
+            raise Conflict(sources, f"{shown} is at {extreme} {reached}, and must be {required}")
 
 
 def shown_as(value: float, dated: bool) -> str:
-    return written(value) if dated else f"{value:g}"
+    """A bound as text: a date or a number."""
+    return date_text(value) if dated else f"{value:g}"
 
 
 def terms(row: Sum) -> Iterator[tuple[int, float]]:
@@ -140,17 +143,20 @@ def terms(row: Sum) -> Iterator[tuple[int, float]]:
 
 
 def _sums_of_others(values: Sequence[float]) -> list[float]:
-    """For each value the sum of all but it, which may be infinite."""
-    known = [value for value in values if math.isfinite(value)]
-    total, lost = math.fsum(known), len(values) - len(known)
-    return [
-        total - value if not lost else total if lost == 1 and not math.isfinite(value) else math.inf
-        for value in values
-    ]
+    """For each value the sum of the others; inf if one of them is infinite."""
+    finite = [value for value in values if math.isfinite(value)]
+    total, infinite = math.fsum(finite), len(values) - len(finite)
+
+    def others(value: float) -> float:
+        if not infinite:
+            return total - value
+        return total if infinite == 1 and not math.isfinite(value) else math.inf
+
+    return [others(value) for value in values]
 
 
 def _unions_of_others(sets: Sequence[Sources]) -> list[Sources]:
-    """For each set what the others hold together."""
+    """For each set the union of the others."""
     count = Counter(chain.from_iterable(sets))
     every = frozenset(count)
     return [every - {each for each in own if count[each] == 1} for own in sets]

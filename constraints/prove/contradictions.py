@@ -26,25 +26,26 @@ from constraints.layout.signals import Layout, Signal
 from constraints.prove.bounds import Bounds, Choice, Conflict, Sources, Sum, shown_as
 from constraints.prove.rows import rows
 
-MAX_READINGS = 4_000  # of a flat sample; beyond it only the obvious is looked for
+# limits of the effort; sums beyond them are left out, which keeps a proof sound
+MAX_READINGS = 4_000  # numbers of a flat sample
 MAX_SUMS = 20_000
-MAX_CELLS = 40_000  # readings in all sums
+MAX_COEFFICIENTS = 40_000  # of all sums together
 MAX_BRANCHES = 2_000  # of all disjunctions together
-MAX_EXPANDED_STEPS = 100  # of a quantifier around a disjunction, which are looked at one by one
+MAX_EXPANDED_STEPS = 100  # of a quantifier around a disjunction, one set of rows for each step
 MAX_TIGHTENING_ROUNDS = 50
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Parts of a formula that cannot hold together, and where they meet."""
+    """Parts of a formula that cannot hold together, and the reason."""
 
     parts: tuple[str, ...]
     reason: str
 
     def __str__(self) -> str:
-        named = "\n".join(f"  {part}" for part in self.parts)
-        alone = "this" if len(self.parts) == 1 else "these together"
-        return f"no data can satisfy {alone}:\n{named}\n{self.reason}"
+        listed = "\n".join(f"  {part}" for part in self.parts)
+        subject = "this" if len(self.parts) == 1 else "these together"
+        return f"no data can satisfy {subject}:\n{listed}\n{self.reason}"
 
 
 def find(
@@ -53,7 +54,7 @@ def find(
     given: Iterable[f.Formula] = (),
     end: str | None = None,
 ) -> Contradiction | None:
-    """A contradiction of the formula, with what is `given` (rules the data keep), or None."""
+    """A contradiction of the formula with the `given` rules, which all data obey; or None."""
     parts = [*_conjuncts(formula), *(part for rule in given for part in _conjuncts(rule))]
     prover = _Prover(layout, parts, end)
     conflict = prover.conflict(range(len(parts)))
@@ -79,7 +80,8 @@ def refuse_impossible(
     """Raise ImpossibleError if a contradiction is found."""
     found = find(formula, layout, given, end)
     if found is not None:
-        raise ImpossibleError(str(found))
+        remedy = "relax it" if len(found.parts) == 1 else "relax one of these parts"
+        raise ImpossibleError(str(found), value=found.parts, remedy=remedy)
 
 
 def _conjuncts(formula: f.Formula) -> tuple[f.Formula, ...]:
@@ -87,7 +89,7 @@ def _conjuncts(formula: f.Formula) -> tuple[f.Formula, ...]:
 
 
 def _reading(own: str, signal: Signal, place: int) -> str:
-    """A number of a flat sample, as a formula has it."""
+    """The name of a number of a flat sample, as a formula writes it."""
     match signal.kind:
         case "column":
             return own
@@ -114,7 +116,7 @@ class _Prover:
         self.layout = layout
         self.end = end
         self.first_limit = len(parts)
-        self.count = self.branches = self.cells = 0
+        self.sum_count = self.branches = self.coefficients = 0
         self.start = self.known_bounds()
         self.parts: list[list[Sum | Choice]] = []
         for i, part in enumerate(parts):
@@ -122,7 +124,7 @@ class _Prover:
             self.parts.append(list(self.rows(lowered, Frame(), frozenset({i}))))
 
     def conflict(self, chosen: Iterable[int]) -> Conflict | None:
-        """What goes wrong with the chosen parts, if anything is seen to."""
+        """The conflict of the chosen parts, if one is found."""
         bounds = self.start.copy()
         try:
             self.settle([row for i in chosen for row in self.parts[i]] + self.one_hot(), bounds)
@@ -131,7 +133,10 @@ class _Prover:
         return None
 
     def settle(self, rows: list[Sum | Choice], bounds: Bounds) -> None:
-        """Tighten until nothing changes; raises the conflict met."""
+        """Tighten the bounds until nothing changes, or raise the conflict found.
+
+        A choice of which all but one branch are refuted is replaced by that branch.
+        """
         sums = [row for row in rows if isinstance(row, Sum)]
         choices = [row for row in rows if isinstance(row, Choice)]
         while True:
@@ -199,7 +204,7 @@ class _Prover:
         steps = range(low.offset, high.offset + 1)
         index = Index(low.offset, (*low.axes, len(frame.sizes)))
         if isinstance(node.region, Pixels) and size > MAX_EXPANDED_STEPS and not _plain(node.body):
-            return  # which would take too long, one by one
+            return  # too many to expand
         if node.kind == "forall" and not frame.sizes and not _plain(node.body):
             for step in steps[:MAX_EXPANDED_STEPS]:
                 at = replace(frame, variables={**frame.variables, node.variable: Index(step)})
@@ -224,18 +229,18 @@ class _Prover:
 
     def sums(self, node: Atom, frame: Frame, sources: Sources) -> Iterator[Sum]:
         """One row for each place of the frame that the atom depends on."""
-        self.count += math.prod(frame.sizes)
-        if self.layout.size > MAX_READINGS or self.count > MAX_SUMS:
+        self.sum_count += math.prod(frame.sizes)
+        if self.layout.size > MAX_READINGS or self.sum_count > MAX_SUMS:
             return
         if not all(linear(term, self.layout) for term in node.terms):
             return
         if self.end in ("weak", "strong"):
-            return  # what lies outside has no reading
+            return  # values outside the grid are no readings
         found = rows(node, frame, self.layout)
         if found is None:  # images, and functions of the layout: by evaluation
             found = gaussian.affine_rows(node, frame, self.layout, self.end)
-        self.cells += sum(len(coefficients) for coefficients, _ in found)
-        if self.cells > MAX_CELLS:
+        self.coefficients += sum(len(coefficients) for coefficients, _ in found)
+        if self.coefficients > MAX_COEFFICIENTS:
             return
         low, high = node.low - node.slack, node.high + node.slack
         strict = (node.open_low, node.open_high)
@@ -248,7 +253,7 @@ class _Prover:
             ends = low - offset, high - offset
             yield Sum(tuple(row), tuple(row.values()), *ends, strict, sources)
 
-    # what is known of the readings
+    # bounds of the readings that the layout states
 
     def known_bounds(self) -> Bounds:
         known = Bounds([], [], [], [], [], [], [])
@@ -269,7 +274,7 @@ class _Prover:
         return known
 
     def one_hot(self) -> list[Sum | Choice]:
-        """A sample has one category of each kind."""
+        """The weights of a categorical signal add up to one."""
         rows: list[Sum | Choice] = []
         cell = 0
         for _ in range(self.layout.instances):
@@ -282,7 +287,7 @@ class _Prover:
         return rows
 
     def limit(self, source: int) -> str:
-        """A signal's known bounds, as a part of the proof."""
+        """The known bounds of a signal, as a part of the proof."""
         signal = self.layout.signals[source - self.first_limit]
         low, high = (shown_as(value, signal.dates) for value in (signal.low, signal.high))
         return f"{signal.name} stays within [{low}, {high}]"

@@ -2,8 +2,8 @@
 
 A row is {position: coefficient} and a constant. Series, columns, weights of categories, sums,
 differences, running totals, means and integrals are expanded here in plain Python, so that a
-contradiction is found without torch; what reads images or calls functions is not (None), and
-`gaussian.linear` evaluates it instead.
+contradiction is found without torch. Terms that read images or call functions are not expanded;
+`gaussian.linear` evaluates them instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NotExpandedError(Exception):
 
 
 def rows(atom: Atom, frame: Frame, layout: Layout) -> list[Row] | None:
-    """A row for each place of the frame that the atom depends on; None if it is not expanded."""
+    """A row for each place of the frame on which the atom depends; None if it is not expanded."""
     if layout.images or any(isinstance(node, Apply) and _calls(node) for node in descend(atom)):
         return None
     starts = _starts(layout)
@@ -105,13 +105,13 @@ def _row(node: Term, at: Steps, layout: Layout, starts: Mapping[tuple[str, int],
             if not values:
                 raise NotExpandedError
             if kind == "integral":
-                weighted = zip(values, _panels(steps, layout), strict=True)
+                weighted = zip(values, _trapezoidal_weights(steps, layout), strict=True)
                 return _total(_scaled(value, weight) for value, weight in weighted)
             return _scaled(_total(values), 1 / len(values) if kind == "mean" else 1.0)
     raise NotExpandedError
 
 
-def _panels(steps: range, layout: Layout) -> Iterator[float]:
+def _trapezoidal_weights(steps: range, layout: Layout) -> Iterator[float]:
     """Weights of the trapezoidal rule over the steps of a window."""
     times = [layout.times[t] for t in steps]
     for i, time in enumerate(times):

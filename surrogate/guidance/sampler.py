@@ -16,7 +16,7 @@ from torch import Tensor
 
 from constraints import Formula, Layout, Program, conjunction, instances_of, parse
 from constraints.compile.dependents import implied_values
-from constraints.compile.names import of_instances, spelled_out
+from constraints.compile.names import of_instances, with_explicit_steps
 from constraints.errors import FormulaError
 from constraints.physics.rules import from_network
 from constraints.prove.contradictions import refuse_impossible
@@ -154,7 +154,7 @@ def _formula(rule: Rule, layout: Layout) -> Formula:
     if isinstance(rule, Formula):
         return rule
     if isinstance(rule, str):
-        return spelled_out(parse(rule), layout)
+        return with_explicit_steps(parse(rule), layout)
     raise ModelError(
         f"a rule cannot be of type {type(rule).__name__}",
         value=rule,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from constraints import DataError, FormulaError, Layout, Signal, compiled, parse
+from constraints import DataError, FormulaError, Function, Layout, Signal, compiled, parse
 from constraints.errors import caret, unknown
 
 
@@ -20,7 +21,7 @@ def message(text: str) -> str:
 
 
 # each case: a formula, the caret under the place, and the message, on one line or several
-CASES = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8")
+CASES = Path(__file__).with_name("syntax_errors.txt").read_text(encoding="utf-8")
 
 
 def cases() -> list[tuple[str, str, str]]:
@@ -85,7 +86,7 @@ TABLE = Layout(
 )
 IMAGE = Layout.image((1, 4, 4), regions={"lung": torch.ones(4, 4, dtype=torch.bool)})
 WINES = Layout.columns("alcohol price", instances=2)
-RISKY = SERIES.with_function("risk", torch.add, 2)
+RISKY = replace(SERIES, functions={"risk": Function(torch.add, 2)})
 
 
 @pytest.mark.parametrize(
@@ -94,20 +95,24 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         # names
         (SERIES, "forall t: s(t) <= 3", "'s'; did you mean 'S'? (have: I, R, S)"),
         (SERIES, "S(0) <= n", "'n'; did you mean 'N'? (have: I, N, R, S)"),
-        (SERIES, "S <= 3", "S does not say when: write S(0), forall t: S(t) ..., always(S ...)"),
-        (SERIES, "delta(S) <= 3", "delta(S) does not say when: write delta(S)(5), forall t:"),
-        (SERIES, "S(0)(1) <= 3", "S(0) is one number; it cannot be read at 1"),
-        (SERIES, "N(3) <= 3", "N is a parameter, one number; write N without a step"),
+        (SERIES, "S <= 3", "S does not say when; write S(0), forall t: S(t) ..., always(S ...)"),
+        (SERIES, "delta(S) <= 3", "delta(S) does not say when; write delta(S)(5), forall t:"),
+        (
+            SERIES,
+            "S(0)(1) <= 3",
+            "S(0) is one number, which cannot be read at 1; write S(0) without",
+        ),
+        (SERIES, "N(3) <= 3", "N is a parameter, one number, which cannot be read at 3; write N w"),
         (SERIES, "max(S(0), 3, 5) <= 9", "of several numbers it is written max(S(0), +3, ...)"),
         (TABLE, '"residual suger" <= 3', 'did you mean "residual sugar"?'),
-        (TWINS, "X10 = 3", "X10 is ambiguous: write X(10) or X1(0)"),
+        (TWINS, "X10 = 3", "X10 is ambiguous; write X(10) or X1(0)"),
         # categories
         (TABLE, "race = white", "category of race: 'white'; did you mean 'White'?"),
         (TABLE, 'race in {"White", "Green"}', "'Green' (have: Asian, Black, White)"),
         (
             TABLE,
             "race <= 2",
-            "race is one of White, Black, Asian, which have no order: write",
+            "race is a category, and categories have no order (have: =, !=, in); write",
         ),
         (TABLE, "race = 3", "'3' (have: Asian, Black, White); write race = \"White\""),
         (TABLE, "residual_sugar <= 3", 'did you mean "residual sugar"? (have: age, race, "resid'),
@@ -116,19 +121,31 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         (
             TABLE,
             'age = "old"',
-            'age holds numbers, not text such as "old": compare it with',
+            'age holds numbers, not text such as "old" (have: age, race, "residual sugar"); com',
         ),
         (TABLE, 'age in {"old"}', "age holds numbers, not text"),
         (TABLE, 'age >= "2021-03-01"', 'age holds numbers, not dates such as "2021-03-01"'),
         (TABLE, "age = old", "unknown signal, parameter or category 'old'"),
-        (TABLE, "race + 1 <= 2", "race is a category, not a number; compare it with = or != to"),
-        (TABLE, "race = race", "categories are compared with words, not with one another"),
-        (TABLE, "age(0) <= 3", "age has one value a sample; write age without a step"),
+        (
+            TABLE,
+            "race + 1 <= 2",
+            "race is a category, not a number (have: White, Black, Asian); comp",
+        ),
+        (TABLE, "race = race", "a category is compared with its labels, not with another signal"),
+        (
+            TABLE,
+            "age(0) <= 3",
+            "age has one value a sample, which cannot be read at 0; write age w",
+        ),
         # regions and instances
         (IMAGE, "forall p in long: image(p) <= 3", "unknown region 'long'; did you mean 'lung'?"),
         (IMAGE, "mean(image, long) <= 3", "unknown region 'long'; did you mean 'lung'?"),
         (IMAGE, "max(image, long) <= 3", "unknown region 'long'; did you mean 'lung'?"),
-        (IMAGE, "image <= 3", "image is an image: say which pixels, as in forall p: image(p)"),
+        (
+            IMAGE,
+            "image <= 3",
+            "image is an image and does not say which pixels; write forall p: im",
+        ),
         (IMAGE, "image(0) <= 3", "a pixel is a variable bound by forall or exists"),
         (
             WINES,
@@ -139,7 +156,7 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
         (
             WINES,
             "alcohol <= 3",
-            "does not say of which instance, and there are 2: write alcohol[1] or alcohol[2]",
+            "does not say of which instance, and there are 2; write alcohol[1] or alcohol[2]",
         ),
         # functions
         (RISKY, "risc(S(0), I(0)) <= 3", "unknown function 'risc'; did you mean 'risk'?"),
@@ -152,7 +169,7 @@ RISKY = SERIES.with_function("risk", torch.add, 2)
             "0.7 is not on the grid; nearby are 0 (step 0), 0.5 (step 1), 1 (st",
         ),
         (UNEVEN, "S@5 <= 3", "the time 5 is not on the grid; nearby are 1 (step 2), 2 (step 3)"),
-        (TABLE, "age@2 <= 3", "age has one value a sample; write age without a step"),
+        (TABLE, "age@2 <= 3", "age has one value a sample, which cannot be read at @2; write age"),
         (SERIES, "S(t) <= 3", "t is not bound; write forall t: ... S(t) ..."),
         (SERIES, "forall t: S(t + 0.5) <= 3", "S(t + 0.5): a signal is read at one step"),
         (SERIES, "S(40) <= 3", "S(40) is past the last step, 29"),
@@ -182,8 +199,9 @@ def test_a_window_past_the_end_needs_a_rule(text: str, reached: str) -> None:
     with pytest.raises(FormulaError) as caught:
         compiled(parse(text), SERIES)
     assert reached in str(caught.value)
-    for remedy in ("shorten the window", '"weak"', '"strong"'):
+    for remedy in ("shorten the window", "end='clip'", "end='weak'", "end='strong'"):
         assert remedy in str(caught.value)
+    assert "--end weak (what lies outside counts as met)" in caught.value.render("command")
 
 
 def test_a_window_past_the_end_with_a_rule() -> None:
@@ -192,7 +210,9 @@ def test_a_window_past_the_end_with_a_rule() -> None:
     assert compiled(reaching, SERIES, end="clip").verdict(data).all()
     assert compiled(reaching, SERIES, end="weak").verdict(data).all()
     assert not compiled(reaching, SERIES, end="strong").verdict(data).any()
-    with pytest.raises(FormulaError, match="end must be one of weak, strong, clip, not 'stop'"):
+    with pytest.raises(
+        FormulaError, match=r"unknown rule .* 'stop'.* \(have: clip, strong, weak\)"
+    ):
         compiled(reaching, SERIES, end="stop")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import DataError, FormulaError, Layout, compiled, explain, parse
-from constraints.explanation import HEADER, chunk_size, percent
+from constraints.explanation import EXPLANATION_COLUMNS, chunk_size, percent
 
 GRID = Layout.series("S I", [0.5 * i for i in range(8)], integer=True, low=0, high=20)
 
@@ -119,7 +119,7 @@ def test_rules_hold_together_and_keep_their_own_rows() -> None:
     assert found.rows[0].text == "all 2 rules"
     assert found.rows[0].satisfied == both.verdict(DATA).double().mean()
     assert len(explain(rules[1:], GRID, DATA).rows) == 1
-    with pytest.raises(FormulaError, match="at least one rule"):
+    with pytest.raises(FormulaError, match="no rule to evaluate; give at least one"):
         explain([], GRID, DATA)
 
 
@@ -191,7 +191,7 @@ def test_json_and_table() -> None:
     assert described["rows"][3]["margin_min"] is None  # true, by an infinite margin
     lines = found.table().splitlines()
     assert len(lines) == 1 + len(found.rows)
-    assert all(name in lines[0] for name in HEADER)
+    assert all(name in lines[0] for name in EXPLANATION_COLUMNS)
     assert "worst" in lines[2]
     assert percent(found.rows[1].satisfied) in lines[2]
     assert lines[3].endswith("at 1 (time 0.5)")

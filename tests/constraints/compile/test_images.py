@@ -12,6 +12,7 @@ from torch.distributions import Normal
 
 from constraints import (
     FormulaError,
+    Function,
     ImpossibleError,
     Layout,
     LogLTN,
@@ -80,11 +81,11 @@ def test_halves_average_to_the_whole(height: int, width: int, halves: str) -> No
 def test_regions_of_its_own_win() -> None:
     mask = torch.zeros(4, 6, dtype=torch.bool)
     mask[3, 5] = True
-    layout = Layout.image((1, 4, 6), regions={"upper": mask}).with_region("dot", ~mask)
+    layout = Layout.image((1, 4, 6), regions={"upper": mask, "dot": ~mask})
     torch.testing.assert_close(margin("mean(upper) >= 0", layout, X), X[:, 0, 3, 5])
     torch.testing.assert_close(margin("sum(dot) >= 0", layout, X), X.sum((1, 2, 3)) - X[:, 0, 3, 5])
-    for spelled in ({}, standard_regions(4, 4)):  # a region of every image is that of any size
-        square = Layout.image((1, 4, 4), regions=spelled)
+    for given_regions in ({}, standard_regions(4, 4)):  # standard regions exist at any size
+        square = Layout.image((1, 4, 4), regions=given_regions)
         small = margin("mean(downsample(image), left) >= 0", square, X[..., :4])
         torch.testing.assert_close(small, X[:, 0, :, :2].mean((1, 2)))
     with pytest.raises(FormulaError, match="the region dot has 4x6 pixels, the image 2x3"):
@@ -108,14 +109,14 @@ def test_operators_compose() -> None:
 
 
 def test_functions_of_a_user_are_operators_too() -> None:
-    layout = GREY.with_function(
-        "smear", lambda x: x.roll(1, -1), 1, whole=True, returns="image", linear=True
-    )
+    smear = Function(lambda x: x.roll(1, -1), 1, whole=True, returns="image", linear=True)
+    layout = replace(GREY, functions={"smear": smear})
     assert margin("smear(image)(2, 0) >= 0", layout, X).equal(X[:, 0, 2, 5])
     equations, rest = split(compiled("forall p: smear(image)(p) = image(p)", layout))
     assert rest is None
     assert len(equations) == 24
-    nonlinear = GREY.with_function("square", torch.square, 1, whole=True, returns="image")
+    square = Function(torch.square, 1, whole=True, returns="image")
+    nonlinear = replace(GREY, functions={"square": square})
     equations, rest = split(compiled("forall p: square(image)(p) = 0.25", nonlinear))
     assert len(equations) == 0
     assert rest is not None
@@ -133,7 +134,7 @@ def test_symmetry_is_seen() -> None:
 def test_pictures_are_constant_images() -> None:
     target = drawn(1, 4, 6, seed=3)
     known = drawn(4, 6, seed=4) > 0.5
-    layout = Layout.image((1, 4, 6), regions={"known": known}).with_picture("target", target)
+    layout = Layout.image((1, 4, 6), regions={"known": known}, pictures={"target": target})
     program = compiled("forall p in known: image(p) = target(p)", layout)
     filled = torch.where(known, target, X)
     assert program.verdict({"image": filled}).all()
@@ -271,24 +272,40 @@ TARGET = replace(COLOUR, pictures={"target": torch.rand(3, 32, 32), "tiny": torc
 @pytest.mark.parametrize(
     ("layout", "text", "says"),
     [
-        (GREY, "image(4, 0) >= 0", "image(4, 0): there is no row 4; rows are 0 to 3, from the top"),
-        (GREY, "image(0, 6) >= 0", "there is no column 6; columns are 0 to 5, from the left"),
+        (
+            GREY,
+            "image(4, 0) >= 0",
+            "image(4, 0): there is no row 4; rows are 0 to 3, counted from the top",
+        ),
+        (GREY, "image(0, 6) >= 0", "no column 6; columns are 0 to 5, counted from the left"),
         (GREY, "image(-1, 0) >= 0", "there is no row -1"),
         (GREY, "image(0.5, 0) >= 0", "there is no row 0.5"),
         (GREY, "exists r in [0, 9]: image(r, 0) >= 0", "there is no row 4"),
         (GREY, "image(1, 2, 3) >= 0", "a pixel is a row and a column"),
-        (GREY, "image(mean(image), 2) >= 0", "a row is a whole number, a variable bound"),
-        (COLOUR, "image(0, 0) >= 0", "image has 3 channels; take one, as in red(image)(3, 4)"),
-        (GREY, "mean(red(image)) >= 0", "red wants an image of 3 channels (red, green, blue)"),
-        (GREY, "mean(downsample(image, 3)) >= 0", "its factor is one of 2, not 3"),
-        (GREY, "mean(rotate(image, 45)) >= 0", "rotate turns by 90, 180 or 270 degrees, not by 45"),
-        (GREY, "mean(blur(image, 0)) >= 0", "blur has a standard deviation above 0"),
+        (
+            GREY,
+            "image(mean(image), 2) >= 0",
+            "a row is not a whole number; write a whole number, a var",
+        ),
+        (COLOUR, "image(0, 0) >= 0", "image has 3 channels; read one, as in red(image)(3, 4)"),
+        (
+            GREY,
+            "mean(red(image)) >= 0",
+            "red takes an image of 3 channels (red, green, blue), not 1",
+        ),
+        (GREY, "mean(downsample(image, 3)) >= 0", "4x6 pixels into blocks of 3x3 (have: 2)"),
+        (GREY, "mean(rotate(image, 45)) >= 0", "does not turn by 45 degrees (have: 90, 180, 270)"),
+        (
+            GREY,
+            "mean(blur(image, 0)) >= 0",
+            "no standard deviation of 0 pixels; give a number above 0",
+        ),
         (GREY, "mean(blur(image, mean(image))) >= 0", "the width of blur is a plain number"),
         (GREY, "mean(blur(image, 1, 2)) >= 0", "blur takes 1 to 2 argument(s), not 3"),
-        (GREY, "mean(masked(image, 2)) >= 0", "masked wants an image and the name of a region"),
-        (GREY, "mean(blur(upper)) >= 0", "upper is not an image"),
-        (GREY, "blur(image) >= 0", "blur(image) is an image: say which pixels"),
-        (GREY, "forall p: rotate(image)(p) = image(p)", "has 1x6x4 pixels, image 1x4x6: compare"),
+        (GREY, "mean(masked(image, 2)) >= 0", "the second argument of masked is not a region"),
+        (GREY, "mean(blur(upper)) >= 0", "upper is not an image (have: image)"),
+        (GREY, "blur(image) >= 0", "blur(image) is an image and does not say which pixels"),
+        (GREY, "forall p: rotate(image)(p) = image(p)", "has 1x6x4 pixels, image 1x4x6; compare"),
         (GREY, "forall p: image(p) = target(p)", "given by its name, pictures="),
         (GREY, "mean(target) >= 0", "given by its name, pictures="),
         (GREY, "forall p in face: image(p) >= 0", "a region is given by its name, regions="),
@@ -296,11 +313,11 @@ TARGET = replace(COLOUR, pictures={"target": torch.rand(3, 32, 32), "tiny": torc
         (
             TARGET,
             "forall p: downsample(image)(p) = target(p)",
-            "downsample(image) has 3x2x3 pixels, target 3x32x32: give a target of 3x2x3 pixels",
+            "downsample(image) has 3x2x3 pixels, target 3x32x32; give a target of 3x2x3 pixels",
         ),
-        (TARGET, "mean(image - tiny) >= 0", "image has 3x4x6 pixels, tiny 1x2x3: give a tiny of"),
+        (TARGET, "mean(image - tiny) >= 0", "image has 3x4x6 pixels, tiny 1x2x3; give a tiny of"),
         (TARGET, "mean(target[1]) >= 0", "a picture has no instances; write target"),
-        (TARGET, "target >= 0", "target is an image: say which pixels"),
+        (TARGET, "target >= 0", "target is an image and does not say which pixels"),
     ],
 )
 def test_what_cannot_be_meant(layout: Layout, text: str, says: str) -> None:
@@ -311,14 +328,15 @@ def test_what_cannot_be_meant(layout: Layout, text: str, says: str) -> None:
 
 def test_what_cannot_be_given() -> None:
     with pytest.raises(
-        FormulaError, match=r"picture target .* \(C, H, W\); this one has shape \(4"
+        FormulaError, match=r"picture target of shape \(4, 6\) .* give .* of shape \(C, H, W\)"
     ):
-        GREY.with_picture("target", torch.ones(4, 6))
-    with pytest.raises(FormulaError, match="image names something else already"):
-        GREY.with_picture("image", torch.ones(1, 4, 6))
-    with pytest.raises(FormulaError, match="blur names something else"):
-        GREY.with_picture("blur", torch.ones(1, 4, 6))
-    broken = GREY.with_function("broken", lambda x: x.sum(), 1, whole=True, returns="image")
-    with pytest.raises(FormulaError, match=r"broken is to return images \(B, C, H, W\)"):
+        replace(GREY, pictures={"target": torch.ones(4, 6)})
+    with pytest.raises(FormulaError, match="image names a picture or classifier and something"):
+        replace(GREY, pictures={"image": torch.ones(1, 4, 6)})
+    with pytest.raises(FormulaError, match="blur names a picture or classifier and something"):
+        replace(GREY, pictures={"blur": torch.ones(1, 4, 6)})
+    total = Function(lambda x: x.sum(), 1, whole=True, returns="image")
+    broken = replace(GREY, functions={"broken": total})
+    with pytest.raises(FormulaError, match=r"broken returns shape \(\), not images \(B, C, H, W\)"):
         compiled("mean(broken(image)) >= 0", broken)
     assert set(standard_regions(4, 6)) == {"upper", "lower", "left", "right", "centre", "border"}

@@ -135,8 +135,8 @@ def test_order_statistics_are_built_in_python_too() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("quantile(I) <= 3", "takes a signal, its level"),
-        ("quantile(I, 1.5) <= 3", r"the level of quantile lies in \[0, 1\], not 1.5"),
+        ("quantile(I) <= 3", "takes a signal and a level, or these and two steps"),
+        ("quantile(I, 1.5) <= 3", r"the level of quantile is 1.5; give a number in \[0, 1\]"),
         ("quantile(I, S) <= 3", "plain number"),
         ("median() <= 3", "takes a signal"),
         ("median(I, 0.5) <= 3", "median takes a signal, or a signal and two steps"),

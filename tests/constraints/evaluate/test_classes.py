@@ -11,6 +11,7 @@ from torch import Tensor
 from constraints import (
     Classifier,
     FormulaError,
+    Function,
     Layout,
     LogLTN,
     LogProbabilistic,
@@ -37,7 +38,7 @@ class Counting:
         return (8 * images).flatten(1)[:, : self.classes].log_softmax(1)
 
 
-LAYOUT = Layout.image((1, 4, 4)).with_classifier("class", Counting(10), DIGITS)
+LAYOUT = Layout.image((1, 4, 4), classifiers={"class": Classifier(Counting(10), DIGITS)})
 PAIRS = replace(LAYOUT, instances=2)
 CLOTHES = Layout.image((1, 4, 4), classifiers={"kind": Classifier(Counting(3), WORDS)})
 GENERATOR = torch.Generator().manual_seed(0)
@@ -83,7 +84,8 @@ def test_classes_by_label() -> None:
     log = Counting(3)(X)
     for text in ('kind(image, "trouser")', "kind(image, trouser)", "kind(image, 1)"):
         torch.testing.assert_close(compiled(text, CLOTHES)({"image": X}), log[:, 1])
-    shuffled = LAYOUT.with_classifier("digit", Counting(3), ("7", "5", "6"))
+    digits = {"digit": Classifier(Counting(3), ("7", "5", "6"))}
+    shuffled = replace(LAYOUT, classifiers={**LAYOUT.classifiers, **digits})
     torch.testing.assert_close(compiled("digit(image, 5)", shuffled)({"image": X}), log[:, 1])
     some = compiled("exists i in [5, 6]: digit(image, i)", shuffled)
     assert some.verdict({"image": X}).equal(log.argmax(1) > 0)
@@ -107,7 +109,8 @@ def test_two_digits_add_up_to_ten() -> None:
 
 def test_the_classifier_is_asked_once_for_each_image() -> None:
     judge = Counting(10)
-    layout = Layout.image((1, 4, 4), instances=2).with_classifier("class", judge, DIGITS)
+    classifiers = {"class": Classifier(judge, DIGITS)}
+    layout = Layout.image((1, 4, 4), instances=2, classifiers=classifiers)
     text = "(exists i in [1, 9]: class(image[1], i) and class(image[2], 10 - i)) and "
     program = compiled(text + "not class(image[1], 5) and class(image[2], 1) <= 0.9", layout)
     assert judge.asked == 0
@@ -133,7 +136,7 @@ def test_one_class_or_another() -> None:
 
 
 def test_a_class_of_what_an_operator_makes() -> None:
-    layout = LAYOUT.with_picture("target", X[0])
+    layout = replace(LAYOUT, pictures={"target": X[0]})
     found = compiled("class(mirror(image), 3)", layout)({"image": X})
     torch.testing.assert_close(found, Counting(10)(X.flip(-1))[:, 3])
     fixed = compiled("class(target, 3)", layout)({"image": X})
@@ -152,7 +155,8 @@ def test_classes_in_python_and_in_explanations() -> None:
 def test_layouts_keep_their_classifiers() -> None:
     for layout in (copy.deepcopy(LAYOUT), replace(LAYOUT, instances=2), copy.copy(LAYOUT)):
         assert layout.classifiers["class"].classes == DIGITS
-    more = LAYOUT.with_function("f", torch.neg, 1).with_picture("target", X[0])
+    functions = {"f": Function(torch.neg, 1)}
+    more = replace(LAYOUT, functions=functions, pictures={"target": X[0]})
     assert set(more.classifiers) == {"class"}
 
 
@@ -163,8 +167,12 @@ def test_layouts_keep_their_classifiers() -> None:
         (LAYOUT, "class(image, 1.5)", "there is no class 1.5"),
         (LAYOUT, "exists i in [0, 9]: class(image, 10 - i)", "there is no class 10"),
         (LAYOUT, "exists i in [0, 12]: class(image, i)", "there is no class 10"),
-        (LAYOUT, "class(image)", "class takes an image and a class, as in class(image, 0)"),
-        (LAYOUT, "class(image, mean(image))", "a class is a whole number, a variable bound"),
+        (LAYOUT, "class(image)", "class takes an image and a class, not 1 argument(s)"),
+        (
+            LAYOUT,
+            "class(image, mean(image))",
+            "a class is not a whole number; write a whole number, a",
+        ),
         (LAYOUT, "class(3, 3)", "3 is not an image"),
         (LAYOUT, "clas(image, 3)", "unknown function 'clas'; did you mean 'class'?"),
         (LAYOUT, "class(image, i)", "unknown class 'i'"),
@@ -180,13 +188,15 @@ def test_what_is_no_class(layout: Layout, text: str, says: str) -> None:
 
 
 def test_what_is_no_classifier() -> None:
-    with pytest.raises(FormulaError, match="two classes or more that differ, not 1"):
+    with pytest.raises(
+        FormulaError, match=r"with the classes 1 is not a classifier; .* labels that differ"
+    ):
         Classifier(Counting(1), ("1",))
     with pytest.raises(FormulaError, match="differ"):
         Classifier(Counting(2), ("1", "1"))
     with pytest.raises(FormulaError, match="'mean' cannot name a function"):
-        LAYOUT.with_classifier("mean", Counting(2), "ab")
-    wrong = LAYOUT.with_classifier("wrong", Counting(2), "abc")
+        replace(LAYOUT, classifiers={"mean": Classifier(Counting(2), ("a", "b"))})
+    wrong = replace(LAYOUT, classifiers={"wrong": Classifier(Counting(2), ("a", "b", "c"))})
     with pytest.raises(FormulaError, match=r"log-probabilities \(40, 3\) of 40 images"):
         compiled("wrong(image, a)", wrong)({"image": X})
 
@@ -200,5 +210,5 @@ def test_an_image_of_which_a_classifier_is_not_sure_is_of_no_class() -> None:
     assert (compiled("not class(image, 3)", layout).verdict({"image": X}) == ~wanted).all()
     soft = compiled("class(image, 3)", layout)({"image": X})
     torch.testing.assert_close(soft, log_p[:, 3])
-    with pytest.raises(FormulaError, match=r"\[0, 1\), not 1.0"):
+    with pytest.raises(FormulaError, match=r"sure, is 1.0; give a number in \[0, 1\)"):
         Classifier(Counting(2), ("a", "b"), sure=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from constraints import (
     DataError,
     Formula,
     FormulaError,
+    Function,
     Layout,
     LogLTN,
     LogProbabilistic,
@@ -27,9 +29,9 @@ from constraints import (
 from constraints.ast.formulas import And, Or
 from constraints.ast.walk import descend
 from constraints.evaluate.semantics import Semantics
-from tests.constraints import reference
-from tests.constraints.formulas import NAMES, STEPS, formulas, random_formula
-from tests.constraints.reference import Logic, Reference
+from tests.constraints import reference_evaluator as reference
+from tests.constraints.random_formulas import NAMES, STEPS, formulas, random_formula
+from tests.constraints.reference_evaluator import Logic, Reference
 
 LAYOUT = Layout.series(NAMES, STEPS)
 HARDNESS = 3.0
@@ -301,11 +303,11 @@ def test_categories_as_codes_and_as_weights() -> None:
     member = compiled(parse("color in {red, blue}"), layout)
     codes = {"color": torch.tensor([0, 2, 1]), "size": torch.zeros(3)}
     assert member.verdict(codes).tolist() == [True, True, False]
-    with pytest.raises(FormulaError, match='no order: write color = "red"'):
+    with pytest.raises(FormulaError, match=r'no order .*; write color = "red"'):
         compiled(parse("color <= red"), layout)
     with pytest.raises(FormulaError, match="did you mean 'green'"):
         compiled(parse("color = gren"), layout)
-    with pytest.raises(DataError, match=r"codes are 0\.\.2"):
+    with pytest.raises(DataError, match=r"holds the code 3 .*\(have: 0 \w+, 1 "):
         member.verdict({"color": torch.tensor([3]), "size": torch.zeros(1)})
 
 
@@ -356,8 +358,12 @@ def test_functions_of_the_layout() -> None:
     def reverse(series: Tensor) -> Tensor:
         return series.flip(-1)
 
-    layout = LAYOUT.with_function("rate", rate, 2).with_function("spread", spread, 1, whole=True)
-    layout = layout.with_function("reverse", reverse, 1, whole=True, returns="series")
+    functions = {
+        "rate": Function(rate, 2),
+        "spread": Function(spread, 1, whole=True),
+        "reverse": Function(reverse, 1, whole=True, returns="series"),
+    }
+    layout = replace(LAYOUT, functions=functions)
     data = normal(6)
     x, y = data["x"], data["y"]
     for text, wanted in [

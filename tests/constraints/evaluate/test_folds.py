@@ -25,7 +25,7 @@ from constraints.evaluate.folds import (
     Sum,
 )
 from constraints.evaluate.log_probability import NEVER
-from tests.constraints.reference import log_or
+from tests.constraints.reference_evaluator import log_or
 
 Naive = Callable[[list[float]], float]
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from constraints import Formula, Layout, LogLTN, LogProbabilistic, compiled, parse
 from constraints.ast import formulas as f
 from constraints.ast.terms import Const, Name
-from tests.constraints.formulas import NAMES
+from tests.constraints.random_formulas import NAMES
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -22,7 +22,7 @@ from constraints.ast import formulas as f
 from constraints.ast.formulas import Quantifier
 from constraints.ast.terms import Apply, Const, Name, Term
 from constraints.ast.words import END, NOW
-from tests.constraints.formulas import NAMES, random_formula
+from tests.constraints.random_formulas import NAMES, random_formula
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -263,7 +263,7 @@ def test_equalities_without_tolerance_have_a_width() -> None:
 
 def test_only_columns_are_warped() -> None:
     program = compiled("race[1] = a", TABLE)
-    with pytest.raises(FormulaError, match="race is a category; only columns have latents"):
+    with pytest.raises(FormulaError, match="race is a category, and only columns have latents"):
         to_latents(program, {"race": Smooth()})
     with pytest.raises(FormulaError, match="unknown column 'hight'; did you mean 'height'"):
         to_latents(program, {"hight": Smooth()})

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import DataError, FormulaError, Layout, Signal
+from constraints import DataError, FormulaError, Function, Layout, Signal
 
 RACES = ("White", "Black", "Asian")
 
@@ -58,7 +58,7 @@ def test_find() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Layout.series("S I S", 3), "given twice: .*S"),
+        (lambda: Layout.series("S I S", 3), "signals have the same name: S; give"),
         (lambda: Layout.series("S", [0, 1, 1]), "finite and increase: .* at step"),
         (lambda: Layout.series("S", [0, math.nan, 1]), "finite and increase: .* at step"),
         (lambda: Layout.series("S", [0, math.inf]), "finite and increase: .* at step"),
@@ -66,7 +66,7 @@ def test_find() -> None:
         (lambda: Layout.series("S", -3), "step"),
         (lambda: Layout.series("S", 3, low=2, high=1), r"S: the bounds \[2, 1\] are empty"),
         (lambda: Layout.series("S", 3, low=math.nan), "S: the bounds .* are empty"),
-        (lambda: Layout.series("S", 3, instances=0), "at least one instance, not 0"),
+        (lambda: Layout.series("S", 3, instances=0), "instances is a whole number >= 1, not 0"),
         (lambda: Layout.series("S", 3, parameters={"S": 1.0}), "S"),
         (lambda: Layout.series("S", 3, parameters={"N": math.nan}), "N"),
         (lambda: Layout.series([""], 3), "name"),
@@ -81,9 +81,12 @@ def test_find() -> None:
         (lambda: Signal("age", "column", (3,)), "age"),
         (lambda: Layout.image((4, 4)), "image"),  # type: ignore[arg-type]
         (lambda: Layout.image((1, 4, 4), regions={"lung": torch.ones(3, 3)}), "lung"),
-        (lambda: Layout.series("S", 3).with_function("max", torch.add, 2), "max.* language"),
-        (lambda: Layout.series("S", 3).with_function("S", torch.add, 2), "S"),
-        (lambda: Layout.series("S", 3).with_function("f", torch.add, 2, returns="foo"), "foo"),
+        (
+            lambda: Layout.series("S", 3, functions={"max": Function(torch.add, 2)}),
+            "max.* built-in",
+        ),
+        (lambda: Layout.series("S", 3, functions={"S": Function(torch.add, 2)}), "S is a signal"),
+        (lambda: Function(torch.add, 2, returns="foo"), "foo"),
     ],
 )
 def test_what_is_no_layout(make: Any, says: str) -> None:
@@ -91,14 +94,13 @@ def test_what_is_no_layout(make: Any, says: str) -> None:
         make()
 
 
-def test_a_function_is_added_to_a_copy() -> None:
-    layout = Layout.series("S", 3)
-    more = layout.with_function("risk", torch.add, 2)
-    assert "risk" in more.functions
-    assert not layout.functions
-    assert more.signals == layout.signals
+def test_the_functions_of_a_layout_are_a_read_only_copy() -> None:
+    given = {"risk": Function(torch.add, 2)}
+    layout = Layout.series("S", 3, functions=given)
+    given.clear()
+    assert "risk" in layout.functions
     with pytest.raises(TypeError):
-        more.functions["risk"] = None  # type: ignore[index]
+        layout.functions["risk"] = None  # type: ignore[index]
 
 
 @given(st.integers(0, 4), st.integers(1, 3), st.integers(0, 2**31))

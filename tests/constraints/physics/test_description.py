@@ -16,7 +16,7 @@ from constraints.physics.rules import from_network, limits
 from simulators import Event, InputError, Reaction, ReactionNetwork, models, rates
 from simulators.dataset import attributes
 from simulators.ensemble import make_engine
-from tests.constraints.networks import broken, describe
+from tests.constraints.network_descriptions import broken, describe
 
 # --- starts ---------------------------------------------------------------------------------------
 

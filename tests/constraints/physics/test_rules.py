@@ -23,7 +23,7 @@ from constraints.physics.rules import (
     non_negative,
 )
 from simulators import Event, Reaction, ReactionNetwork, models, simulate
-from tests.constraints.networks import broken, describe, holds
+from tests.constraints.network_descriptions import broken, describe, holds
 
 SAMPLES = 200
 
@@ -90,14 +90,14 @@ def test_a_total_may_differ_between_trajectories() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: non_negative(), "name at least one series"),
+        (lambda: non_negative(), "no series is named"),
         (lambda: conserved_total([], 3), "a total needs names"),
         (lambda: conserved_total({"S": 0}, 3), "weights other than 0"),
-        (lambda: conserved_total(["S", "S"], 3), "stands twice"),
+        (lambda: conserved_total(["S", "S"], 3), "occurs twice"),
         (lambda: conserved_total({"S": "x"}, 3), "the weight of S is a number, not 'x'"),
         (lambda: conserved_total("S", math.nan), "nan"),
         (lambda: conserved_total("S", None), "None"),  # type: ignore[arg-type]
-        (lambda: bounds("S"), "give S a low bound, a high one or both"),
+        (lambda: bounds("S"), "S has neither a low nor a high bound; give low, high or both"),
         (lambda: bounds("S", 3, 2), r"the bounds of S, \[3, 2\], are empty"),
         (lambda: bounds("S", "a"), "a bound of S is a number, not 'a'"),  # type: ignore[arg-type]
         (lambda: monotone("S", "up"), "unknown direction 'up'.*decreasing, increasing"),

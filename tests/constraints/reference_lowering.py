@@ -1,8 +1,8 @@
-"""Formulas spelt out: negation at the comparisons, and max, min, abs, argmax under an inequality
-as the quantifiers and connectives they abbreviate.
+"""A second implementation of lowering, for comparison: negation pushed to the comparisons, and max,
+min, abs, argmax under an inequality replaced by the quantifiers and connectives they abbreviate.
 
-This is the first half of the reference (see `reference`). It rewrites formulas as they are
-written, without a layout.
+`reference_evaluator` evaluates the result. Formulas are lowered as they are written, without a
+layout.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def inside(y: float, atom: Atom) -> bool:
     return low < y < high if atom.open else low <= y <= high
 
 
-class Spelling:
+class ReferenceLowering:
     """Negation at the comparisons, max and its kind as quantifiers, k at the atoms."""
 
     def __init__(self, steps: int) -> None:
@@ -269,7 +269,7 @@ def _is_time(node: Any, name: str) -> bool:
 
 
 def depends(node: Any, name: str) -> bool:
-    """Whether the value of a term, or of a formula spelt out, changes with the variable."""
+    """Whether the value of a term, or of a lowered formula, changes with the variable."""
     match node:
         case None | Const():
             return False
@@ -292,7 +292,9 @@ def depends(node: Any, name: str) -> bool:
             return depends(step, name) or (name != NOW and depends(series, name))
         case Aggregate() | Count():
             body = (
-                node.body if isinstance(node, Aggregate) else Spelling(1).formula(node.body, 1, 0)
+                node.body
+                if isinstance(node, Aggregate)
+                else ReferenceLowering(1).formula(node.body, 1, 0)
             )
             inside = name != NOW and depends(body, name)
             return inside or depends(node.first, name) or depends(node.last, name)

@@ -1,8 +1,9 @@
-"""A second reading of formulas, in plain Python with explicit loops, one sample at a time.
+"""A second evaluator of formulas, in plain Python with explicit loops, one sample at a time.
 
-It works on formulas as they are written. First `Spelling` pushes negation to the comparisons and
-spells out max, min, abs and argmax under an inequality; then `Reference` walks the result with
-numbers in place of variables. A `Logic` says what comparisons are worth and how they combine:
+It works on formulas as they are written. First `ReferenceLowering` pushes negation to the
+comparisons and unfolds max, min, abs and argmax under an inequality; then `Reference` evaluates the
+result with numbers in place of variables. A `Logic` holds the values of comparisons and how they
+combine:
 
     logic           y >= b              all of      some of
     boolean         y >= b              all         any
@@ -26,12 +27,12 @@ from typing import Any
 from constraints.ast import formulas as f
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
 from constraints.ast.words import END, NOW
-from tests.constraints.spelled import (
+from tests.constraints.reference_lowering import (
     Atom,
     Chain,
     Join,
     Quantified,
-    Spelling,
+    ReferenceLowering,
     Weighted,
     depends,
     inside,
@@ -147,12 +148,12 @@ class Reference:
         self.logic = logic
         self.end = end
         self.steps = len(next(iter(data.values())))
-        self.spelling = Spelling(self.steps)
-        self.spelt = self.spelling.formula(formula, True, None)
+        self.lowering = ReferenceLowering(self.steps)
+        self.lowered = self.lowering.formula(formula, True, None)
         self.counted: dict[Any, Any] = {}
 
     def value(self, now: int = 0) -> Any:
-        return self.judge(self.spelt, {NOW: now})
+        return self.judge(self.lowered, {NOW: now})
 
     def trace(self) -> list[Any]:
         return [self.value(now) for now in range(self.steps)]
@@ -266,7 +267,7 @@ class Reference:
         steps = self.window(term.first, term.last, at)
         if isinstance(term, Count):
             if (term.key, k) not in self.counted:
-                self.counted[term.key, k] = self.spelling.formula(term.body, True, k)
+                self.counted[term.key, k] = self.lowering.formula(term.body, True, k)
             body = self.counted[term.key, k]
             own = self.logic
             if own is ROBUSTNESS:  # a margin of 0 does not tell < from <=

@@ -16,8 +16,8 @@ from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term
 from constraints.ast.words import END, NOW
 from constraints.errors import FormulaError
 
-WORDS = ["S", "I", "t", "u", "x²", "Ω", "_a1", "e5", "not_a", "inner", "été", "True", "k"]
-ODD = [
+PLAIN_NAMES = ["S", "I", "t", "u", "x²", "Ω", "_a1", "e5", "not_a", "inner", "été", "True", "k"]
+QUOTED_NAMES = [
     "residual sugar",
     "and",
     "now",
@@ -35,7 +35,7 @@ VARIABLES = ["t", "u", "S", "été", NOW]
 NUMBERS = [0, 1, 3, 2.5, 0.1, 1e300, 5e-324, 1e15, 123456789012345678.0, 1e-7, 1 / 3]
 
 
-class Odd:
+class SyntaxGenerator:
     """Draws from `random`; `scope` lists the variables bound around the place."""
 
     def __init__(self, random: Random) -> None:
@@ -82,7 +82,7 @@ class Odd:
         if self.random.random() < 0.6:
             first, last = self.step(scope), self.step(scope)
         elif self.random.random() < 0.3:
-            region = self.pick(WORDS + ODD)
+            region = self.pick(PLAIN_NAMES + QUOTED_NAMES)
         body = self.formula(depth, (*scope, name))
         return f.Quantifier(self.quality(), name, first, last, body, region)
 
@@ -107,7 +107,9 @@ class Odd:
 
     def name(self, scope: tuple[str, ...]) -> Term:
         return Name(
-            self.pick(WORDS + ODD), self.pick([None, None, 1, 12]), self.pick([True, False])
+            self.pick(PLAIN_NAMES + QUOTED_NAMES),
+            self.pick([None, None, 1, 12]),
+            self.pick([True, False]),
         )
 
     def time(self, scope: tuple[str, ...]) -> Term:
@@ -157,13 +159,15 @@ class Odd:
         kind, body = self.pick(AGGREGATES), self.term(depth - 1, scope)
         levels = tuple(self.pick([0.0, 0.1, 0.5, 1.0]) for _ in aggregates()[kind].parameters)
         if window[0] is None and kind not in ("max", "min") and self.random.random() < 0.3:
-            return Aggregate(kind, body, region=self.pick(WORDS + ODD), parameters=levels)
+            return Aggregate(
+                kind, body, region=self.pick(PLAIN_NAMES + QUOTED_NAMES), parameters=levels
+            )
         return Aggregate(kind, body, *window, parameters=levels)
 
 
-def odd_formula(random: Random, depth: int = 4) -> f.Formula:
+def random_syntax(random: Random, depth: int = 4) -> f.Formula:
     while True:
         try:
-            return Odd(random).formula(random.randint(1, depth))
+            return SyntaxGenerator(random).formula(random.randint(1, depth))
         except FormulaError:  # a step plus 1e15 is beyond any grid
             continue
