@@ -1,4 +1,4 @@
-"""Temporal constraints on trajectories, tables and images: text, exact verdicts, gradients.
+"""Temporal logic on trajectories, tables and images: parsing, verdicts, differentiable values.
 
 from constraints import Layout, compiled, parse
 
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from constraints.layout.functions import Classifier as Classifier
     from constraints.layout.functions import Function as Function
     from constraints.layout.image_operators import box as box
-    from constraints.layout.image_operators import region_from_text as region_from_text
-    from constraints.layout.image_operators import standard_regions as standard_regions
     from constraints.layout.signals import Layout as Layout
     from constraints.layout.signals import Signal as Signal
     from constraints.physics import rules as rules
@@ -94,7 +92,7 @@ _NAMES_OF = {
     "language.bridge": ("bridge",),
     "language.parser": ("parse",),
     "layout.functions": ("Classifier", "Function"),
-    "layout.image_operators": ("box", "region_from_text", "standard_regions"),
+    "layout.image_operators": ("box",),
     "layout.signals": ("Layout", "Signal"),
 }
 _HOMES = {name: module for module, names in _NAMES_OF.items() for name in names}

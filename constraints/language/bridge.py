@@ -128,7 +128,7 @@ class _PinReader:
         if self.skip_spaces() or self.next() == ",":
             return self.error("a pin is missing here", "drop the comma, or write S25=30")
         if self.next() in "\"'":
-            return self.error("this quotation mark has no partner on its line")
+            return self.error("this quotation mark has no partner on its line", "close the name")
         return self.error(
             f"{self.next()!r} does not start the name of a signal",
             'write a pin such as S25=30, S(25)=30, S@2.5=30 or "two words"(3)=4',

@@ -174,7 +174,11 @@ class _FormulaReader(TermReader):
                 raise self.error(setting, f"{name} is given twice", "keep one of them")
             given[str(name)] = self.number(value)
             if given[str(name)] <= 0:
-                raise self.error(setting, f"{name} must be positive, not {given[str(name)]:g}")
+                raise self.error(
+                    setting,
+                    f"{name} must be positive, not {given[str(name)]:g}",
+                    f"write a number above 0, as in {name}=7",
+                )
         return f.Annotated(self.formula(body, scope), given.get("k"), given.get("weight"))
 
     def _truth(self, _: Tree_, parts: list[Token], scope: frozenset[str]) -> Piece:

@@ -93,7 +93,8 @@ def syntax_error(text: str, problem: UnexpectedInput) -> FormulaError:
 def _unexpected_character(text: str, position: int) -> FormulaError:
     found = text[position]
     if found in "\"'":
-        return caret(text, position, "this quotation mark has no partner on its line")
+        problem = "this quotation mark has no partner on its line"
+        return caret(text, position, problem, "close the name", value=found)
     shown = repr(found) if found.isascii() else f"{found!a} (U+{ord(found):04X})"
     remedy: Remedy = "names that hold such characters are written in quotation marks"
     if found in _REPLACEMENTS:

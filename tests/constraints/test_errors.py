@@ -30,12 +30,12 @@ def cases() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("text", "mark", "says"), cases(), ids=lambda text: text)
-def test_syntax(text: str, mark: str, says: str) -> None:
+def test_syntax_errors_show_the_place_and_the_remedy(text: str, mark: str, says: str) -> None:
     assert message(text) == f"{says}\n  {text}\n  {mark}"
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "# only a comment"])
-def test_an_empty_formula(text: str) -> None:
+def test_an_empty_formula_is_rejected(text: str) -> None:
     assert message(text) == 'the formula is empty; write one such as "forall t: I(t) <= 20"'
 
 
@@ -47,7 +47,7 @@ def test_the_line_with_the_mistake_is_shown() -> None:
     assert message("x > 1\n\ny > 2  # why") == shown
 
 
-def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
+def test_a_long_line_is_shortened_around_the_caret() -> None:
     text = "x > 1 and " * 50 + "x > & and " + "x > 1 and " * 50
     said, line, mark = message(text).split("\n")
     assert said == "'&' is not part of the language; write and"
@@ -56,7 +56,7 @@ def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
     assert line.startswith("  ...")
 
 
-def test_the_caret_stands_still_under_what_does_not_print() -> None:
+def test_characters_that_do_not_print_keep_the_caret_in_place() -> None:
     assert str(caret("a\tb\x00c", 4, "here")) == "here\n  a b c\n      ^"
     assert str(caret("abc", 99, "here")) == "here\n  abc\n     ^"
 
@@ -178,7 +178,7 @@ RISKY = replace(SERIES, functions={"risk": Function(torch.add, 2)})
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_meaning(layout: Layout, text: str, says: str) -> None:
+def test_errors_of_resolution_name_value_and_remedy(layout: Layout, text: str, says: str) -> None:
     with pytest.raises(FormulaError) as caught:
         compiled(parse(text), layout)
     assert says in str(caught.value)
@@ -235,19 +235,19 @@ def spoilt(value: float) -> Tensor:
         (torch.zeros(4, 91), "flat samples have shape (B, 90), not (4, 91)"),
     ],
 )
-def test_data(data: dict[str, Tensor] | Tensor, says: str) -> None:
+def test_errors_of_data_name_signal_and_place(data: dict[str, Tensor] | Tensor, says: str) -> None:
     with pytest.raises(DataError) as caught:
         compiled(parse("forall t: S(t) <= 3"), SERIES).verdict(data)
     assert says in str(caught.value)
 
 
-def test_batches_of_different_size() -> None:
+def test_signals_with_different_numbers_of_samples_are_rejected() -> None:
     program = compiled(parse("forall t: S(t) <= I(t)"), SERIES)
     with pytest.raises(DataError, match="I has 3 samples, others have 4"):
         program.verdict({"S": torch.zeros(4, 30), "I": torch.zeros(3, 30)})
 
 
-def test_what_is_not_a_number_for_some_data() -> None:
+def test_a_value_that_is_nan_is_an_error_but_its_verdict_is_false() -> None:
     program = compiled(parse("S(0) / I(0) <= 3"), SERIES)
     data = {"S": torch.zeros(4, 30), "I": torch.zeros(4, 30)}
     with pytest.raises(DataError, match=r"S\(0\) / I\(0\) <= 3 is not a number for 4 of 4"):

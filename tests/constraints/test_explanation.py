@@ -26,7 +26,7 @@ DATA = batch(200)
 S, I = DATA["S"].int(), DATA["I"].int()
 
 
-def test_a_bound_at_every_step() -> None:
+def test_forall_names_its_worst_step() -> None:
     (row,) = explain(parse("forall t: I(t) <= 18"), GRID, DATA).rows
     holds = I <= 18
     shares = holds.double().mean(0)
@@ -78,14 +78,14 @@ def test_the_step_does_not_depend_on_the_way_of_writing(text: str, same: str) ->
         ("true", None),
     ],
 )
-def test_readings_at_one_step(text: str, step: int | None) -> None:
+def test_a_formula_about_one_step_names_that_step(text: str, step: int | None) -> None:
     row = explain(parse(text), GRID, DATA).rows[0]
     assert row.step == step
     assert row.step_kind == (None if step is None else "at")
     assert row.step_share == (None if step is None else row.satisfied)
 
 
-def test_equal_shares_are_told_apart_by_the_margin_then_by_the_step() -> None:
+def test_ties_are_broken_by_the_margin_then_by_the_step() -> None:
     series = torch.tensor([[5.0, 2.0, 4.0, 2.0], [5.0, 3.0, 1.0, 3.0]])
     grid = Layout.series("x", 4)
     assert explain(parse("forall t: x(t) >= 0"), grid, {"x": series}).rows[0].step == 1
@@ -93,7 +93,7 @@ def test_equal_shares_are_told_apart_by_the_margin_then_by_the_step() -> None:
     assert explain(parse("forall t: x(t) <= 9"), grid, {"x": series}).rows[0].step == 0
 
 
-def test_rows_follow_the_connectives_down_to_what_stands_alone() -> None:
+def test_rows_follow_the_connectives_down_to_closed_parts() -> None:
     text = "(S(0) > 5 and always(I <= 18)) implies not (eventually(S > 19) or S(7) in {1, 2})"
     found = explain(parse(text), GRID, DATA)
     assert [(row.depth, row.text) for row in found.rows] == [
@@ -150,13 +150,13 @@ def test_windows_within_windows_are_laid_out_for_fewer_samples() -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(st.sampled_from(FORMULAS), st.integers(0, 5))
-def test_flat_samples_say_the_same(text: str, seed: int) -> None:
+def test_flat_samples_give_the_same_explanation(text: str, seed: int) -> None:
     data = batch(20, seed)
     assert explain(parse(text), GRID, GRID.flatten(data)) == explain(parse(text), GRID, data)
 
 
 @pytest.mark.parametrize("end", ["clip", "weak", "strong"])
-def test_windows_past_the_last_step(end: str) -> None:
+def test_windows_past_the_last_step_follow_the_end_rule(end: str) -> None:
     formula = parse("always[4,20](I <= 18)")
     row = explain(formula, GRID, DATA, end=end).rows[0]
     assert row.satisfied == compiled(formula, GRID, end).verdict(DATA).double().mean()
@@ -178,12 +178,14 @@ def test_columns_and_categories_have_no_steps() -> None:
 
 
 @pytest.mark.parametrize(("values", "median"), [([3.0], 3), ([1, 2], 1.5), ([9, 1, 4], 4)])
-def test_the_median_margin(values: list[float], median: float) -> None:
+def test_the_median_margin_is_the_mean_of_the_middle_two(
+    values: list[float], median: float
+) -> None:
     row = explain(parse("x >= 0"), Layout.columns("x"), {"x": torch.tensor(values)}).rows[0]
     assert row.margin_median == median
 
 
-def test_json_and_table() -> None:
+def test_an_explanation_renders_as_json_and_table() -> None:
     formula = parse("always(I <= 18) and S(1) >= 3 and true and not always(I >= 0)")
     found = explain(formula, GRID, DATA)
     described = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -201,7 +203,7 @@ def test_json_and_table() -> None:
     assert max(map(len, long.table().splitlines())) < 150
 
 
-def test_data_that_cannot_be_judged() -> None:
+def test_invalid_data_are_rejected() -> None:
     formula = parse("always(I <= S)")
     with pytest.raises(DataError, match="no signal 'S'"):
         explain(formula, GRID, {"I": I})

@@ -266,7 +266,7 @@ def test_true_and_false_are_kept() -> None:
     assert parse("false or S(0) > 0") == FALSE | a
 
 
-def test_names() -> None:
+def test_names_returns_the_names_in_a_formula() -> None:
     formula = parse('forall t: x(t) + f(y, "a b") <= max(z) and (w[2] = N) {k=2}')
     assert names(formula) == {"x", "y", "a b", "z", "w", "N"}
     assert names(S[t] + 3) == {"S"}

@@ -93,7 +93,7 @@ def test_a_step_is_whole(bad: float) -> None:
 
 
 @pytest.mark.parametrize("bad", ["a", None, slice(1, 3), S, t + 0.5, S[0] <= 3])
-def test_what_is_no_step(bad: Any) -> None:
+def test_invalid_steps_are_rejected(bad: Any) -> None:
     with pytest.raises(FormulaError, match="is not a step"):
         S[bad]
     with pytest.raises(FormulaError, match="is not a step"):
@@ -101,7 +101,7 @@ def test_what_is_no_step(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, [1, 2], object(), math.nan, math.inf, 10**400, S[0] <= 3])
-def test_what_is_no_term(bad: Any) -> None:
+def test_invalid_terms_are_rejected(bad: Any) -> None:
     with pytest.raises(FormulaError):
         S[0] + bad
     with pytest.raises(FormulaError):
@@ -164,7 +164,7 @@ def test_a_term_is_no_sequence() -> None:
         len(S)
 
 
-def test_signals() -> None:
+def test_signals_makes_names_from_text_or_a_list() -> None:
     assert [name.name for name in signals("S I, R")] == ["S", "I", "R"]
     assert signals("S").key == Name("S").key
     with pytest.raises(FormulaError, match=r'no signal is named; write signals\("S I"\)'):

@@ -68,7 +68,7 @@ def words_of(formula: Formula) -> set[str]:
 
 @settings(deadline=None)
 @given(statements())
-def test_the_verdict_is_that_of_sets(formula: Formula) -> None:
+def test_the_verdict_is_membership_in_a_set(formula: Formula) -> None:
     program = compiled(formula, LAYOUT)
     exact = [word in words_of(formula) for word in WORDS]
     assert program.verdict(CODES).tolist() == exact
@@ -78,7 +78,9 @@ def test_the_verdict_is_that_of_sets(formula: Formula) -> None:
 
 @settings(deadline=None)
 @given(statements(), st.integers(0, 2**20))
-def test_what_can_be_is_one_statement_and_has_its_probability(formula: Formula, seed: int) -> None:
+def test_satisfiable_statements_merge_into_one_atom_with_its_probability(
+    formula: Formula, seed: int
+) -> None:
     program = compiled(formula, LAYOUT)
     allowed = words_of(formula)
     if allowed == set(WORDS):
@@ -111,7 +113,7 @@ def flat(weights: Tensor) -> Tensor:
         ("age <= 3 or race in {a, b, c, d}", None),
     ],
 )
-def test_it_reads_as_a_person_would_write_it(text: str, shown: str | None) -> None:
+def test_merged_atoms_print_as_membership(text: str, shown: str | None) -> None:
     found = compiled(text, LAYOUT).lowered
     if shown is None:
         assert found == f.TRUE
@@ -121,7 +123,7 @@ def test_it_reads_as_a_person_would_write_it(text: str, shown: str | None) -> No
         assert compiled(found.readable(), LAYOUT).lowered == found
 
 
-def test_statements_of_their_own_hardness_stay_apart() -> None:
+def test_atoms_of_different_hardness_are_not_merged() -> None:
     found = compiled("(race = a) {k=2} or race = b or race = c", LAYOUT).lowered
     assert isinstance(found, f.Or)
     assert [part.readable() for part in found.parts if isinstance(part, Atom)] == [
@@ -192,6 +194,6 @@ def test_an_explanation_has_every_part() -> None:
         ("race[3] = a implies alcohol[2] > 1", 3),
     ],
 )
-def test_the_greatest_instance(text: str, count: int) -> None:
+def test_instances_of_returns_the_greatest_instance(text: str, count: int) -> None:
     assert instances_of(parse(text)) == count
     assert instances_of(parse("x[2] >= 1"), parse(text)) == max(2, count)

@@ -57,7 +57,7 @@ def met(formula: str | Formula) -> list[int]:
         ("signup >= 18687", [0, 1, 1, 1, 1]),
     ],
 )
-def test_comparisons(text: str, expected: list[int]) -> None:
+def test_comparisons_with_days_and_times(text: str, expected: list[int]) -> None:
     assert met(text) == expected
     assert met(str(parse(text))) == expected
 
@@ -72,19 +72,19 @@ def test_comparisons(text: str, expected: list[int]) -> None:
         (signup > datetime(2021, 3, 1, 12), 'signup > "2021-03-01 12:00"'),
     ],
 )
-def test_in_python(formula: Formula, text: str) -> None:
+def test_dates_are_compared_in_python(formula: Formula, text: str) -> None:
     assert compiled(formula, LAYOUT).lowered == compiled(text, LAYOUT).lowered
 
 
 @given(st.dates())
-def test_a_day_is_where_it_is(day: date) -> None:
+def test_days_convert_to_numbers_and_back(day: date) -> None:
     assert days_since_epoch(day.isoformat()) == (day - date(1970, 1, 1)).days
     assert is_day(day.isoformat())
     assert date_text(days_since_epoch(day.isoformat())) == day.isoformat()
 
 
 @given(st.datetimes(), st.integers(-12, 12))
-def test_a_time_is_where_it_is(time: datetime, zone: int) -> None:
+def test_times_convert_to_numbers_and_back(time: datetime, zone: int) -> None:
     number = days_since_epoch(time.isoformat())
     assert math.isclose(number * 86_400, (time - datetime(1970, 1, 1)).total_seconds())
     if 2 < time.year < 9998:
@@ -93,7 +93,7 @@ def test_a_time_is_where_it_is(time: datetime, zone: int) -> None:
 
 
 @given(st.dates(date(1990, 1, 1), date(2040, 1, 1)), st.floats(-3, 3))
-def test_one_of_before_on_and_after(day: date, shift: float) -> None:
+def test_a_time_is_before_on_or_after_a_day(day: date, shift: float) -> None:
     """And at most is before or on."""
     data = {
         "signup": torch.tensor([days_since_epoch(day.isoformat()) + shift], dtype=torch.float64)
@@ -129,13 +129,13 @@ def test_one_of_before_on_and_after(day: date, shift: float) -> None:
         ('price >= "2021-03-01"', 'price holds numbers, not dates such as "2021-03-01"'),
     ],
 )
-def test_what_is_no_date(text: str, says: str) -> None:
+def test_invalid_dates_are_rejected(text: str, says: str) -> None:
     with pytest.raises(FormulaError) as raised:
         compiled(text, LAYOUT)
     assert says in str(raised.value)
 
 
-def test_contradictions_are_told_in_dates() -> None:
+def test_contradictions_show_dates() -> None:
     found = find(parse('signup >= "2021-03-01" and signup < "2020-01-01"'), LAYOUT)
     assert found is not None
     assert "2021-03-01" in found.reason

@@ -92,7 +92,7 @@ def drawn(random: Random, depth: int) -> str:
 
 @settings(deadline=None, max_examples=80)
 @given(st.integers(0, 2**20), st.booleans())
-def test_the_verdict_is_the_same(seed: int, soft: bool) -> None:
+def test_the_verdict_about_leaders_is_that_about_followers(seed: int, soft: bool) -> None:
     text = drawn(Random(seed), 3)
     program = compiled(text, TABLE)
     data = consistent(seed)
@@ -104,7 +104,7 @@ def test_the_verdict_is_the_same(seed: int, soft: bool) -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**20))
-def test_beliefs_about_leaders_are_finite(seed: int) -> None:
+def test_expectations_about_leaders_are_finite(seed: int) -> None:
     text = drawn(Random(seed), 2)
     draw = torch.Generator().manual_seed(seed)
     mean = torch.randn(7, TABLE.size, generator=draw, dtype=torch.float64).requires_grad_()
@@ -148,7 +148,7 @@ def words_of(node: f.Formula) -> set[str]:
         ("not (country[1] = france or level[1] = 1)", {"lima", "hanoi"}),
     ],
 )
-def test_what_is_said_of_a_follower_is_a_set_of_words(text: str, words: set[str]) -> None:
+def test_a_statement_about_a_follower_is_a_set_of_categories(text: str, words: set[str]) -> None:
     assert words_of(without_dependents(compiled(text, TABLE), FOLLOWERS).lowered) == words
 
 
@@ -163,11 +163,11 @@ def test_what_is_said_of_a_follower_is_a_set_of_words(text: str, words: set[str]
         ("level[1] = 7 or height[2] >= -1", f.TRUE),
     ],
 )
-def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula) -> None:
+def test_tautologies_and_contradictions_become_constants(text: str, constant: f.Formula) -> None:
     assert without_dependents(compiled(text, TABLE), FOLLOWERS).lowered == constant
 
 
-def test_a_category_that_nothing_leads_to() -> None:
+def test_a_category_that_no_leader_implies_is_never_met() -> None:
     """All that is said of it is known."""
     lost = {"country": DependentColumn("city", CITY, (1, 1, 1, 0, 0))}
     for text, constant in (
@@ -179,7 +179,7 @@ def test_a_category_that_nothing_leads_to() -> None:
         assert without_dependents(compiled(text, TABLE), lost).lowered == constant, text
 
 
-def test_instances_keep_apart() -> None:
+def test_instances_are_rewritten_separately() -> None:
     program = without_dependents(compiled("level[1] = 1 and level[2] = 3", TABLE), FOLLOWERS)
     found = {
         (node.signal.instance, node.words[node.index])
@@ -191,7 +191,7 @@ def test_instances_keep_apart() -> None:
     assert program.verdict(data).tolist() == [True, False, False]
 
 
-def test_a_belief_is_the_weight_of_the_words() -> None:
+def test_the_expectation_is_the_weight_of_the_categories() -> None:
     """At a belief without spread: about certain words it is certain."""
     layout = Layout(TABLE.signals)
     program = without_dependents(compiled("country = peru and plain <= 0", layout), FOLLOWERS)
@@ -205,13 +205,13 @@ def test_a_belief_is_the_weight_of_the_words() -> None:
     assert bool((found[[1, 3, 4]] < -10).all())
 
 
-def test_programs_without_followers_are_left_alone() -> None:
+def test_programs_without_followers_are_unchanged() -> None:
     program = compiled("age[1] >= 3 and city[2] = lima", TABLE)
     assert without_dependents(program, FOLLOWERS) is program
     assert without_dependents(program, {}) is program
 
 
-def test_own_hardness_keeps_the_margin() -> None:
+def test_atoms_with_their_own_hardness_keep_their_margin() -> None:
     """A margin of a number is one in its units, over the words' weights."""
     program = compiled("(level[1] >= 2.5) {k=2}", TABLE)
     found = without_dependents(program, FOLLOWERS)

@@ -20,11 +20,15 @@ from constraints import (
     compiled,
     parse,
     signals,
-    standard_regions,
 )
 from constraints.gaussian.equations import Equations, split
 from constraints.gaussian.expectation import log_expectation
-from constraints.layout.image_operators import blur, downsample, mirror
+from constraints.layout.image_operators import (
+    blur,
+    downsample,
+    mirror,
+    standard_regions,
+)
 from constraints.prove.contradictions import refuse_impossible
 
 GREY = Layout.image((1, 4, 6))
@@ -42,7 +46,7 @@ def margin(text: str, layout: Layout, image: Tensor) -> Tensor:
     return compiled(text, layout).robustness({"image": image})
 
 
-def test_one_pixel() -> None:
+def test_one_pixel_is_read_by_row_and_column() -> None:
     assert margin("image(3, 4) >= 0.5", GREY, X).equal(X[:, 0, 3, 4] - 0.5)
     assert margin("pixel(image, 3, 4) >= 0.5", GREY, X).equal(X[:, 0, 3, 4] - 0.5)
     assert margin("red(image)(0, 5) <= 0.5", COLOUR, RGB).equal(0.5 - RGB[:, 0, 0, 5])
@@ -51,7 +55,7 @@ def test_one_pixel() -> None:
         assert compiled(formula, GREY).robustness({"image": X}).equal(X[:, 0, 3, 4] - 0.5)
 
 
-def test_pixels_along_a_line() -> None:
+def test_rows_and_columns_may_be_bound_variables() -> None:
     found = margin("forall r in [0, 3]: image(r, 3 - r) >= 0.2", GREY, X)
     assert found.equal((X[:, 0, range(4), [3, 2, 1, 0]] - 0.2).amin(1))
     table = "exists r in [0, 3]: forall c in [r, r + 2]: image(r, c) >= 0.3"
@@ -59,7 +63,7 @@ def test_pixels_along_a_line() -> None:
     assert margin(table, GREY, X).equal(rows.amax(1) - 0.3)
 
 
-def test_channels_and_regions() -> None:
+def test_quantifiers_over_channels_and_regions() -> None:
     found = margin("mean(red(image), upper) >= mean(blue(image), lower)", COLOUR, RGB)
     torch.testing.assert_close(found, RGB[:, 0, :2].mean((1, 2)) - RGB[:, 2, 2:].mean((1, 2)))
     found = margin("forall p in left: green(image)(p) >= 0.2", COLOUR, RGB)
@@ -78,7 +82,7 @@ def test_halves_average_to_the_whole(height: int, width: int, halves: str) -> No
     assert compiled(text, layout).verdict({"image": drawn(3, 1, 2 * height, 2 * width)}).all()
 
 
-def test_regions_of_its_own_win() -> None:
+def test_given_regions_override_standard_ones() -> None:
     mask = torch.zeros(4, 6, dtype=torch.bool)
     mask[3, 5] = True
     layout = Layout.image((1, 4, 6), regions={"upper": mask, "dot": ~mask})
@@ -122,7 +126,7 @@ def test_functions_of_a_user_are_operators_too() -> None:
     assert rest is not None
 
 
-def test_symmetry_is_seen() -> None:
+def test_a_mirror_symmetry_can_be_stated() -> None:
     program = compiled("forall p: image(p) = mirror(image)(p)", GREY)
     same = (X + mirror(X)) / 2
     off = same.clone()
@@ -168,7 +172,7 @@ def solved(text: str, layout: Layout) -> Equations:
         ("mean(image) = 0.5 and -2 * sum(image) = -72", 1),
     ],
 )
-def test_equations_say_what_the_formula_does(text: str, count: int) -> None:
+def test_equations_of_images_equal_the_formula(text: str, count: int) -> None:
     target = drawn(3, 4, 6, seed=3)
     layout = replace(COLOUR, pictures={"target": target, "small": drawn(3, 2, 3, seed=2)})
     program, found = compiled(text, layout), solved(text, layout)
@@ -185,17 +189,17 @@ def test_equations_say_what_the_formula_does(text: str, count: int) -> None:
     assert not program.verdict(on + step).any()
 
 
-def test_images_too_many_for_equations_are_left_alone() -> None:
+def test_too_many_pixels_are_not_turned_into_equations() -> None:
     _, rest = split(compiled("forall p: image(p) = mirror(image)(p)", Layout.image((3, 40, 40))))
     assert rest is not None
 
 
-def test_what_an_operator_made_empty_cannot_be_set() -> None:
+def test_an_equation_about_masked_pixels_is_impossible() -> None:
     with pytest.raises(ImpossibleError, match="masked"):
         split(compiled("forall p: masked(image, upper)(p) = 0.5", GREY))
 
 
-def test_a_belief_in_pixels() -> None:
+def test_the_expectation_of_pixels_is_the_normal_probability() -> None:
     """Uncorrelated pixels: probabilities multiply; and regions are not taken for one another."""
     mean, deviation = drawn(3, 24), torch.linspace(0.1, 0.4, 24, dtype=torch.float64)
     spread = deviation.square().diag()
@@ -236,13 +240,13 @@ def test_soft_values_have_gradients() -> None:
         "sum(image) = 0 and image(0, 0) >= 0.5",
     ],
 )
-def test_what_pixels_cannot_be(text: str) -> None:
+def test_contradictions_about_pixels_are_found(text: str) -> None:
     with pytest.raises(ImpossibleError):
         refuse_impossible(parse(text), GREY)
 
 
 @pytest.mark.parametrize("text", ["mean(image) = 1", "forall p: image(p) = mirror(image)(p)"])
-def test_what_pixels_can_be(text: str) -> None:
+def test_satisfiable_formulas_about_pixels_are_not_refuted(text: str) -> None:
     refuse_impossible(parse(text), Layout.image((1, 28, 28)))
 
 
@@ -262,7 +266,7 @@ def test_what_pixels_can_be(text: str) -> None:
         "class(image, 3) >= 0.9 implies bright(image)",
     ],
 )
-def test_text_comes_back(text: str) -> None:
+def test_formulas_about_images_parse_back(text: str) -> None:
     assert parse(str(parse(text))) == parse(text)
 
 
@@ -320,13 +324,15 @@ TARGET = replace(COLOUR, pictures={"target": torch.rand(3, 32, 32), "tiny": torc
         (TARGET, "target >= 0", "target is an image and does not say which pixels"),
     ],
 )
-def test_what_cannot_be_meant(layout: Layout, text: str, says: str) -> None:
+def test_errors_of_image_formulas_name_value_and_remedy(
+    layout: Layout, text: str, says: str
+) -> None:
     with pytest.raises(FormulaError) as caught:
         compiled(text, layout)
     assert says in str(caught.value)
 
 
-def test_what_cannot_be_given() -> None:
+def test_invalid_pictures_and_functions_are_rejected() -> None:
     with pytest.raises(
         FormulaError, match=r"picture target of shape \(4, 6\) .* give .* of shape \(C, H, W\)"
     ):

@@ -22,7 +22,7 @@ LAYOUT = Layout.series("S I", 6, integer=True)
         ("always(I <= 2)", set(range(6))),
     ],
 )
-def test_what_looks_at_single_steps(text: str, steps: set[int]) -> None:
+def test_formulas_about_single_steps_are_predicates_on_states(text: str, steps: set[int]) -> None:
     """All predicates together are the formula."""
     program = compiled(parse(text), LAYOUT)
     found = stepwise(program)
@@ -52,5 +52,5 @@ def test_what_looks_at_single_steps(text: str, steps: set[int]) -> None:
         "S < 3 until I > 2",
     ],
 )
-def test_what_looks_at_several_together(text: str) -> None:
+def test_formulas_that_relate_steps_are_not_stepwise(text: str) -> None:
     assert stepwise(compiled(parse(text), LAYOUT)) is None

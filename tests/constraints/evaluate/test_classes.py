@@ -59,7 +59,7 @@ def test_a_class_is_its_log_probability() -> None:
     assert hard.equal(torch.where(LOG.argmax(1) == 3, 0.0, -torch.inf).double())
 
 
-def test_not_a_class() -> None:
+def test_the_negation_of_a_class_is_its_complement() -> None:
     program = compiled("not class(image, 3)", LAYOUT)
     data = {"image": X}
     torch.testing.assert_close(program(data), torch.log1p(-LOG[:, 3].exp()))
@@ -73,7 +73,7 @@ def test_not_a_class() -> None:
     assert (program({"image": sure}) < -100).all()
 
 
-def test_a_probability_is_compared() -> None:
+def test_a_class_probability_can_be_compared() -> None:
     program = compiled("class(image, 3) >= 0.3", LAYOUT)
     assert program.robustness({"image": X}).sub(LOG[:, 3].exp() - 0.3).abs().max() < 1e-12
     either = compiled("class(image, 3) + class(image, 8) >= 0.5", LAYOUT)
@@ -107,7 +107,7 @@ def test_two_digits_add_up_to_ten() -> None:
     torch.testing.assert_close(program.robustness({"image": TWO}), margins.amax(1))
 
 
-def test_the_classifier_is_asked_once_for_each_image() -> None:
+def test_the_classifier_is_called_once_for_each_image() -> None:
     judge = Counting(10)
     classifiers = {"class": Classifier(judge, DIGITS)}
     layout = Layout.image((1, 4, 4), instances=2, classifiers=classifiers)
@@ -118,7 +118,7 @@ def test_the_classifier_is_asked_once_for_each_image() -> None:
     assert judge.asked == 2
 
 
-def test_a_belief_takes_the_mean_for_the_image() -> None:
+def test_the_expectation_classifies_the_posterior_mean() -> None:
     flat = X.flatten(1).requires_grad_()
     program = compiled("class(image, 3)", LAYOUT)
     for semantics in (LogProbabilistic(), LogProbabilistic(k=math.inf)):
@@ -135,7 +135,7 @@ def test_one_class_or_another() -> None:
     torch.testing.assert_close(program({"image": X}).exp(), 1 - (1 - three) * (1 - eight))
 
 
-def test_a_class_of_what_an_operator_makes() -> None:
+def test_the_result_of_an_operator_can_be_classified() -> None:
     layout = replace(LAYOUT, pictures={"target": X[0]})
     found = compiled("class(mirror(image), 3)", layout)({"image": X})
     torch.testing.assert_close(found, Counting(10)(X.flip(-1))[:, 3])
@@ -181,13 +181,13 @@ def test_layouts_keep_their_classifiers() -> None:
         (PAIRS, "class(image, 3)", "does not say of which instance"),
     ],
 )
-def test_what_is_no_class(layout: Layout, text: str, says: str) -> None:
+def test_unknown_classes_are_rejected(layout: Layout, text: str, says: str) -> None:
     with pytest.raises(FormulaError) as caught:
         compiled(text, layout)
     assert says in str(caught.value)
 
 
-def test_what_is_no_classifier() -> None:
+def test_invalid_classifiers_are_rejected() -> None:
     with pytest.raises(
         FormulaError, match=r"with the classes 1 is not a classifier; .* labels that differ"
     ):
@@ -201,7 +201,7 @@ def test_what_is_no_classifier() -> None:
         compiled("wrong(image, a)", wrong)({"image": X})
 
 
-def test_an_image_of_which_a_classifier_is_not_sure_is_of_no_class() -> None:
+def test_an_image_below_the_least_probability_has_no_class() -> None:
     sure = Classifier(Counting(10), DIGITS, sure=0.5)
     layout = replace(LAYOUT, classifiers={"class": sure})
     log_p = Counting(10)(X)

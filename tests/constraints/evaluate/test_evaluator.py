@@ -91,14 +91,18 @@ def assert_agrees(
 
 @pytest.mark.parametrize(("reach", "end"), REACHES)
 @pytest.mark.parametrize("block", range(4))
-def test_random_formulas_at_step_0(reach: str, end: str | None, block: int) -> None:
+def test_random_formulas_at_step_0_equal_the_reference(
+    reach: str, end: str | None, block: int
+) -> None:
     for seed in range(40 * block, 40 * block + 40):
         assert_agrees(random_formula(Random(seed), reach=reach), normal(seed), end)
 
 
 @pytest.mark.parametrize(("reach", "end"), [("inside", "clip"), *REACHES[1:]])
 @pytest.mark.parametrize("block", range(4))
-def test_random_formulas_at_every_step(reach: str, end: str, block: int) -> None:
+def test_random_formulas_at_every_step_equal_the_reference(
+    reach: str, end: str, block: int
+) -> None:
     for seed in range(40 * block, 40 * block + 40):
         formula = random_formula(Random(seed), reach=reach, trace=True)
         assert_agrees(formula, normal(seed, batch=1), end, trace=True)
@@ -119,14 +123,14 @@ def repeats(formula: Formula) -> bool:
 
 @SLOW
 @given(formulas(reach="clip"))
-def test_drawn_formulas_at_step_0(formula: Formula) -> None:
+def test_hypothesis_formulas_at_step_0_equal_the_reference(formula: Formula) -> None:
     assume(not repeats(formula))
     assert_agrees(formula, normal(0), "clip")
 
 
 @SLOW
 @given(formulas(reach="clip", trace=True))
-def test_drawn_formulas_at_every_step(formula: Formula) -> None:
+def test_hypothesis_formulas_at_every_step_equal_the_reference(formula: Formula) -> None:
     assume(not repeats(formula))
     assert_agrees(formula, normal(1, batch=1), "clip", trace=True)
 
@@ -155,7 +159,7 @@ def test_drawn_formulas_at_every_step(formula: Formula) -> None:
         "eventually[0,2](exists t in [1, 3]: x(t) <= y until[0,2] z >= x(t - 1))",
     ],
 )
-def test_chosen_formulas(text: str) -> None:
+def test_selected_formulas_equal_the_reference(text: str) -> None:
     formula = parse(text)
     for seed in range(4):
         data = {**normal(seed), "time": torch.arange(STEPS).double().expand(2, -1)}
@@ -182,11 +186,11 @@ def test_chosen_formulas(text: str) -> None:
         "eventually[3,5](x < 0.5 trigger[1,end] z > 0.2)",
     ],
 )
-def test_the_edges_of_the_grid(text: str, end: str) -> None:
+def test_windows_at_the_edges_of_the_grid(text: str, end: str) -> None:
     assert_agrees(parse(text), normal(7, batch=1), end, trace=True)
 
 
-def test_clipped_aggregates() -> None:
+def test_aggregates_over_clipped_windows() -> None:
     for text in [
         "argmax(2 * z, now - 1, now + 1) > 3",
         "argmin(z, now - 3, now) <= now - 1",
@@ -209,7 +213,9 @@ def test_clipped_aggregates() -> None:
         ("x <= 0 until[0,9] x > 0", False, True, False),
     ],
 )
-def test_what_lies_outside_the_grid(text: str, clipped: bool, weak: bool, strong: bool) -> None:
+def test_atoms_outside_the_grid_are_met_or_not_by_the_end_rule(
+    text: str, clipped: bool, weak: bool, strong: bool
+) -> None:
     data = {"x": -torch.ones(1, STEPS)}
     layout = Layout.series("x", STEPS)
     for end, wanted in (("clip", clipped), ("weak", weak), ("strong", strong)):
@@ -231,7 +237,7 @@ def test_a_trace_starts_with_the_value() -> None:
             torch.testing.assert_close(program(data, semantics), first)
 
 
-def test_samples_do_not_see_each_other() -> None:
+def test_samples_of_a_batch_are_independent() -> None:
     for seed in range(60):
         formula = random_formula(Random(seed), reach="clip")
         program, data = compiled(formula, LAYOUT, "clip"), normal(seed, batch=3)
@@ -264,7 +270,7 @@ def test_flat_samples_are_split_into_signals() -> None:
     torch.testing.assert_close(program(flat), program(data))
 
 
-def test_instances_are_told_apart() -> None:
+def test_instances_have_their_own_values() -> None:
     layout = Layout.columns("alcohol acidity", instances=2)
     alcohol = torch.tensor([[11.0, 12.5], [12.5, 11.0]], dtype=torch.float64)
     data = {"alcohol": alcohol, "acidity": alcohol.flip(1)}

@@ -81,7 +81,7 @@ PREFIXES = [(0, i + 1) for i in range(N)]
 
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("low", [-6.0, -300.0])
-def test_values(name: str, low: float) -> None:
+def test_folds_over_axes_windows_and_prefixes_equal_their_definition(name: str, low: float) -> None:
     fold, naive = FOLDS[name]
     x = values(0, 3, N, low=max(low, -50.0) if name == "power_or" else low)
     near = {"rtol": 1e-9, "atol": 1e-9 + ERROR.get(name, 0.0)}
@@ -95,7 +95,7 @@ def test_values(name: str, low: float) -> None:
 
 
 @pytest.mark.parametrize("fold", [All(), Any()])
-def test_truth_values(fold: Fold) -> None:
+def test_boolean_folds_equal_all_and_any(fold: Fold) -> None:
     naive = all if isinstance(fold, All) else any
     generator = torch.Generator().manual_seed(1)
     x = torch.rand(6, N, generator=generator) < (0.8 if isinstance(fold, All) else 0.2)
@@ -138,7 +138,7 @@ def test_averages_are_recounted(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("low", [-6.0, -200.0])
-def test_gradients(name: str, low: float) -> None:
+def test_gradients_of_folds_equal_finite_differences(name: str, low: float) -> None:
     if name == "power_or" and low < -6:
         low = -50.0  # still on both sides of the switch at -8
     fold, _ = FOLDS[name]

@@ -75,7 +75,7 @@ def truth(node: Formula, data: dict[str, Tensor]) -> Tensor:
     raise TypeError(node)
 
 
-def test_connectives() -> None:
+def test_connectives_equal_those_of_ltn() -> None:
     for seed in range(150):
         formula = drawn(Random(seed), 3, [0])
         data = normal(seed, 6)
@@ -85,7 +85,7 @@ def test_connectives() -> None:
         )
 
 
-def test_gradients_of_connectives() -> None:
+def test_gradients_of_connectives_equal_those_of_ltn() -> None:
     for seed in range(30):
         formula = drawn(Random(seed), 2, [0])
         data = {name: value.requires_grad_() for name, value in normal(seed, 6).items()}
@@ -125,7 +125,7 @@ def test_exists_is_the_generalised_mean(p: int) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 3])
-def test_a_formula_in_their_language(p: int) -> None:
+def test_a_formula_has_the_value_that_ltn_gives_it(p: int) -> None:
     """exists t: exists u: x(t) <= y(u), and its complement, for one sample, in single precision."""
     data = normal(2, 1, STEPS)
     t, u = (ltn.Variable(name, data[name].T) for name in ("x", "y"))

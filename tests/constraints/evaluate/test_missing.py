@@ -55,7 +55,7 @@ SAID = [
 
 
 @pytest.mark.parametrize("text", SAID)
-def test_nothing_said_of_what_is_missing_is_met(text: str) -> None:
+def test_a_missing_value_satisfies_no_statement_about_it(text: str) -> None:
     program = compiled(text, TABLE)
     for row in (0, 2):
         assert not program.verdict(ROWS)[row] or "max" in text  # whose other argument is enough
@@ -66,7 +66,9 @@ def test_nothing_said_of_what_is_missing_is_met(text: str) -> None:
 
 @pytest.mark.parametrize("text", SAID)
 @pytest.mark.parametrize("semantics", [LogProbabilistic(), LogLTN()])
-def test_gradients_are_finite(text: str, semantics: LogProbabilistic | LogLTN) -> None:
+def test_gradients_are_finite_with_missing_values(
+    text: str, semantics: LogProbabilistic | LogLTN
+) -> None:
     program = compiled(text, TABLE)
     data = {name: x.double().requires_grad_() for name, x in ROWS.items()}
     flat = TABLE.flatten(ROWS).double().requires_grad_()
@@ -96,13 +98,13 @@ def test_a_formula_and_its_negation_are_never_both_met(texts: list[str], both: b
     assert torch.equal(yes | no, known)
 
 
-def test_another_way_to_be_met_counts() -> None:
+def test_a_disjunction_holds_by_the_value_that_is_not_missing() -> None:
     program = compiled("age <= 5 or pay = 2", TABLE)
     assert program.verdict(ROWS).tolist() == [True, True, False, True]
     assert log_expectation(program, TABLE.flatten(ROWS), torch.eye(3))[2] < -1e20
 
 
-def test_latents_that_may_be_missing() -> None:
+def test_missing_latents_satisfy_no_statement() -> None:
     class Short(Smooth):
         low, high = -1.0, 1.0
 
@@ -113,7 +115,7 @@ def test_latents_that_may_be_missing() -> None:
     assert (hard[[0, 2]] < -1e20).all()
 
 
-def test_a_column_over_time_and_several_instances() -> None:
+def test_missing_values_in_quantifiers_and_several_instances() -> None:
     layout = Layout(
         (Signal("x", "series", (3,)), Signal("level", "column", optional=True)),
         times=(0.0, 1.0, 2.0),
@@ -132,7 +134,7 @@ def test_a_column_over_time_and_several_instances() -> None:
         assert program.robustness(data)[0] < 0
 
 
-def test_what_may_not_be_missing_is_refused() -> None:
+def test_nan_in_a_required_column_is_rejected() -> None:
     with pytest.raises(DataError, match="tall holds NaN in 1 of 1 samples"):
         compiled("tall <= 3", TABLE).verdict({"tall": torch.tensor([NAN])})
     with pytest.raises(DataError, match="age holds infinite values in 1 of 2 samples"):
@@ -143,7 +145,7 @@ def test_what_may_not_be_missing_is_refused() -> None:
         Signal("x", "series", (2,), dates=True)
 
 
-def test_an_explanation_counts_them_as_failures() -> None:
+def test_an_explanation_counts_missing_values_as_failures() -> None:
     found = explain(parse("age <= 5 and pay = 2"), TABLE, ROWS)
     assert [row.satisfied for row in found.rows] == [0.25, 0.5, 0.5]
     assert found.rows[0].to_dict()["margin_min"] is None

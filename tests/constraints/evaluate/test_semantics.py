@@ -95,7 +95,9 @@ DUALS: list[Callable[[Formula, Formula], tuple[Formula, Formula]]] = [
 
 @LAWS
 @given(some, some, st.sampled_from(DUALS))
-def test_duality(a: Formula, b: Formula, dual: Callable[..., tuple[Formula, Formula]]) -> None:
+def test_connectives_and_quantifiers_obey_de_morgan(
+    a: Formula, b: Formula, dual: Callable[..., tuple[Formula, Formula]]
+) -> None:
     left, right = dual(a, b)
     one, other = (compiled(side, LAYOUT, "clip") for side in (left, right))
     assert one.lowered == other.lowered
@@ -105,7 +107,7 @@ def test_duality(a: Formula, b: Formula, dual: Callable[..., tuple[Formula, Form
 
 @LAWS
 @given(some)
-def test_negation_turns_verdict_and_margin(formula: Formula) -> None:
+def test_negation_flips_verdict_and_margin(formula: Formula) -> None:
     data = normal(1)
     assert value(~formula, data, Boolean()).equal(~value(formula, data, Boolean()))
     torch.testing.assert_close(
@@ -128,7 +130,7 @@ def test_negation_turns_verdict_and_margin(formula: Formula) -> None:
         ("next(always[0,2](x <= 1))", "eventually[1,1](forall t in [now, now + 2]: x(t) <= 1)"),
     ],
 )
-def test_one_meaning_has_one_form(left: str, right: str) -> None:
+def test_equivalent_formulas_lower_to_the_same_form(left: str, right: str) -> None:
     assert lowered(left) == lowered(right)
 
 
@@ -274,7 +276,7 @@ def test_alpha_runs_from_the_mean_to_the_maximum() -> None:
     )
 
 
-def test_annotations() -> None:
+def test_annotations_set_hardness_and_weight() -> None:
     data = normal(8)
     x, y = data["x"][:, 0], data["y"][:, 0]
     soft = LogProbabilistic(k=10.0)
@@ -289,7 +291,7 @@ def test_annotations() -> None:
     torch.testing.assert_close(counted, logsigmoid(10 * (total - 2)))
 
 
-def test_gaussian_equality() -> None:
+def test_a_gaussian_equality_is_a_quadratic_penalty() -> None:
     data = normal(9)
     x = data["x"][:, 0]
     gaussian = LogProbabilistic(gaussian=4.0)
@@ -312,7 +314,7 @@ def test_gaussian_equality() -> None:
         ("n(0) <= 4.7", -math.inf, 4.5),
     ],
 )
-def test_half_unit(text: str, low: float, high: float) -> None:
+def test_half_unit_widens_integer_atoms_by_one_half(text: str, low: float, high: float) -> None:
     n = torch.tensor([[3.0, 0, 0], [4, 0, 0], [5, 0, 0], [2.2, 0, 0]], dtype=torch.float64)
     wanted = logsigmoid(10 * (n[:, 0] - low)) + logsigmoid(10 * (high - n[:, 0]))
     program = compiled(parse(text), WHOLE)
@@ -321,7 +323,7 @@ def test_half_unit(text: str, low: float, high: float) -> None:
     assert (hard > -1).equal(program.verdict({"n": n[:3]}))
 
 
-def test_default_tolerances() -> None:
+def test_equalities_of_real_data_have_a_default_tolerance() -> None:
     real = Signal("a", "column", low=0.0, high=50.0), Signal("b", "column")
     bounded = Layout((*real, Signal("d", "column", span=500.0)))
     whole = Layout((Signal("c", "column", integer=True),))
@@ -378,12 +380,12 @@ def test_formulas_and_terms_have_no_truth_value() -> None:
         lambda: LogLTN(gaussian=0.0),
     ],
 )
-def test_settings_out_of_range_are_refused(make: Callable[[], Semantics]) -> None:
+def test_settings_out_of_range_are_rejected(make: Callable[[], Semantics]) -> None:
     with pytest.raises(FormulaError, match=r"must be|unknown fold over steps"):
         make()
 
 
-def test_counts_are_of_verdicts() -> None:
+def test_counts_count_verdicts_not_margins() -> None:
     """At a strict bound the margin is 0, which alone would not say that it is not met."""
     x = {"x": torch.zeros(1, STEPS, dtype=torch.float64)}
     for text, margin in [("count(x > 0) >= 1", -1.0), ("count(x >= 0) >= 1", STEPS - 1.0)]:
@@ -393,7 +395,7 @@ def test_counts_are_of_verdicts() -> None:
         assert program.verdict(data).item() == (margin >= 0)
 
 
-def test_an_integral_behind_a_large_stretch_is_not_lost() -> None:
+def test_a_small_integral_after_a_large_one_keeps_its_precision() -> None:
     layout = Layout.series("y", 2000)
     y = torch.cat([torch.full((1, 1000), 1e6), torch.full((1, 1000), 0.1)], 1)
     assert compiled(parse("integral(y, 1500, 1510) = 1 +- 0.01"), layout).verdict({"y": y}).all()

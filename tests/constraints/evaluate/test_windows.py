@@ -16,7 +16,7 @@ def signal(low: float = -2.0, high: float = -0.01) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_against_unfolded_windows(width: int) -> None:
+def test_sliding_folds_equal_unfolded_windows(width: int) -> None:
     x = signal().requires_grad_()
     windows = x.unfold(-1, width, 1)
     naive = {
@@ -33,14 +33,14 @@ def test_against_unfolded_windows(width: int) -> None:
         torch.testing.assert_close(slope, wanted)
 
 
-def test_whole_axis_of_a_disjunction() -> None:
+def test_log_or_over_the_whole_axis_equals_the_definition() -> None:
     x = signal().requires_grad_()
     value = LogOrSums.apply(x, 0)
     torch.testing.assert_close(value, torch.log1p(-(1 - x.exp()).prod(-1)))
     assert torch.autograd.gradcheck(lambda y: LogOrSums.apply(y, 0), (x,))
 
 
-def test_sums_do_not_cancel() -> None:
+def test_window_sums_do_not_cancel() -> None:
     """A running total would lose the small entries behind the large one."""
     x = torch.tensor([[1e8, 1.0, 2.0, 3.0, 4.0]], dtype=torch.float32)
     assert window_sums(x, 2)[0, 1:].tolist() == [3.0, 5.0, 7.0]

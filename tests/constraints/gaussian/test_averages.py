@@ -214,7 +214,9 @@ def test_extremes_are_finite_and_not_positive(
     st.floats(1e-6, 100),
     st.sampled_from([0.01, 0.7, 15.0, 1e3, INF]),
 )
-def test_laws(mean: float, variance: float, low: float, width: float, k: float) -> None:
+def test_averages_obey_symmetry_and_monotonicity(
+    mean: float, variance: float, low: float, width: float, k: float
+) -> None:
     m, v = torch.tensor([mean, mean + 0.1], dtype=torch.float64), torch.tensor(variance).double()
     high = low + width
     above, below = average(m, v, low, INF, k), average(m, v, -INF, high, k)
@@ -254,7 +256,7 @@ def test_narrow_parts_make_up_the_whole() -> None:
         torch.testing.assert_close(torch.logaddexp(left, right), whole, rtol=0, atol=MODEL)
 
 
-def test_monte_carlo() -> None:
+def test_averages_agree_with_monte_carlo() -> None:
     generator = torch.Generator().manual_seed(7)
     y = 0.4 + 1.3 * torch.randn(400_000, generator=generator, dtype=torch.float64)
     for low, high, k in [(0.0, INF, 3.0), (-INF, -1.0, 1.0), (0.0, 0.0, 2.0), (-1.0, 1.0, 4.0)]:
@@ -271,7 +273,7 @@ def test_gradient_at_the_bound_is_not_lost() -> None:
         assert mean.grad.item() > 0.3
 
 
-def test_broadcasting_and_blocks() -> None:
+def test_broadcasting_and_blocks_do_not_change_values() -> None:
     generator = torch.Generator().manual_seed(3)
     mean = torch.randn(BLOCK_SIZE // 4 + 11, 9, generator=generator, requires_grad=True)
     variance = torch.rand(9, generator=generator).add(0.1).requires_grad_()
@@ -284,7 +286,7 @@ def test_broadcasting_and_blocks() -> None:
     assert (average(mean, variance, -INF, INF, 2.0) == 0).all()
 
 
-def test_log1mexp() -> None:
+def test_log1mexp_is_accurate_near_both_ends() -> None:
     x = -torch.logspace(-30, 2.5, 200, dtype=torch.float64)
     x.requires_grad_()
     value = log1mexp(x)
@@ -295,7 +297,7 @@ def test_log1mexp() -> None:
     torch.testing.assert_close(x.grad, -1 / torch.expm1(-x.detach()))
 
 
-def test_average_gaussian() -> None:
+def test_the_gaussian_average_agrees_with_quadrature() -> None:
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     for mean, variance, scale in [(0.3, 0.5, 0.8), (-2.0, 0.1, 1.5), (1.0, 0.0, 2.0)]:
         y = mean + math.sqrt(variance) * nodes
@@ -317,6 +319,6 @@ def test_average_gaussian() -> None:
         (2.0, 2.0, INF, "hard equality.*2.0"),
     ],
 )
-def test_bad_arguments_are_named(low: float, high: float, k: float, words: str) -> None:
+def test_invalid_arguments_are_rejected(low: float, high: float, k: float, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         average(torch.zeros(1), torch.ones(1), low, high, k)

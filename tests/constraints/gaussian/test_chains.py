@@ -42,7 +42,7 @@ def test_uncorrelated_values_are_exact(bounds: tuple[float, float]) -> None:
     ("level", "low", "high"),
     [(0.0, -math.inf, 1.0), (1.0, -math.inf, 0.5), (-1.0, 0.0, math.inf), (0.2, -1.0, 1.2)],
 )
-def test_close_to_the_exact_probability(
+def test_chains_are_close_to_the_exact_probability(
     length: float, level: float, low: float, high: float
 ) -> None:
     matrix = covariance(length)
@@ -52,7 +52,7 @@ def test_close_to_the_exact_probability(
     assert float(found) == pytest.approx(math.log(exact), abs=0.15)
 
 
-def test_the_gradient_leads_to_the_tilted_mean() -> None:
+def test_the_gradient_is_the_shift_of_the_posterior_mean() -> None:
     """C∇log P is how far the mean moves, given that the chain stays."""
     matrix = covariance(5.0)
     mean = torch.full((1, STEPS), 0.3, dtype=torch.float64, requires_grad=True)
@@ -66,7 +66,7 @@ def test_the_gradient_leads_to_the_tilted_mean() -> None:
     torch.testing.assert_close(matrix @ slope[0], moved, atol=0.08, rtol=0.1)
 
 
-def test_far_tails_are_numbers() -> None:
+def test_far_tails_are_finite() -> None:
     matrix = covariance(3.0)
     for level in (-500.0, -40.0, 40.0, 500.0):
         mean = torch.full((2, STEPS), level, dtype=torch.float64, requires_grad=True)
@@ -79,7 +79,7 @@ def test_far_tails_are_numbers() -> None:
 @pytest.mark.parametrize(
     "text", ["forall t: a(t) <= 1", "exists t: a(t) >= 1.5", "forall t in [2, 9]: 0 <= a(t) <= 2"]
 )
-def test_beliefs_use_it(text: str) -> None:
+def test_expectations_of_quantifiers_use_chains(text: str) -> None:
     layout = Layout.series("a", STEPS)
     matrix = covariance(4.0)
     program = compiled(parse(text), layout)

@@ -24,7 +24,7 @@ def test_equations_are_rows_of_the_flat_sample() -> None:
         assert (float(equations.low[i]), float(equations.high[i])) == (value - 0.5, value + 0.5)
 
 
-def test_the_rest_is_the_formula_without_them() -> None:
+def test_the_rest_is_the_formula_without_its_equations() -> None:
     whole = compiled(parse("S(0) = 2 and (forall t: I(t) <= 1) and S(1) != 3"), COUNTS)
     equations, rest = split(whole)
     assert len(equations) == 1
@@ -36,7 +36,7 @@ def test_the_rest_is_the_formula_without_them() -> None:
     assert 0 < int(whole.verdict(every).sum()) < 2000
 
 
-def test_one_equation_for_each_step() -> None:
+def test_forall_gives_one_equation_for_each_step() -> None:
     whole = compiled(parse("(forall t in [1, 2]: S(t) + I(t-1) = 3) and I(3) >= 1"), COUNTS)
     equations, rest = split(whole)
     assert [row.nonzero().flatten().tolist() for row in equations.rows] == [[1, 4], [2, 5]]
@@ -59,13 +59,13 @@ def test_one_equation_for_each_step() -> None:
         "exists t: S(t) = 2",
     ],
 )
-def test_what_is_no_equation(text: str) -> None:
+def test_inequalities_and_nonlinear_atoms_are_no_equations(text: str) -> None:
     equations, rest = split(compiled(parse(text), COUNTS))
     assert len(equations) == 0
     assert rest is not None
 
 
-def test_real_numbers_have_a_tolerance() -> None:
+def test_equations_of_real_numbers_have_a_tolerance() -> None:
     equations, _ = split(compiled(parse("x(1) = 3 +- 0.25"), REAL))
     assert (float(equations.low[0]), float(equations.high[0])) == pytest.approx((2.75, 3.25))
     equations, _ = split(compiled(parse("x(1) - x(0) = 3"), REAL))
@@ -73,7 +73,7 @@ def test_real_numbers_have_a_tolerance() -> None:
     assert (equations.rows[0] * equations.rows[0, 1]).tolist() == [-1, 1, 0]
 
 
-def test_constants_move_to_the_other_side() -> None:
+def test_constants_move_to_the_right_hand_side() -> None:
     equations, _ = split(compiled(parse("2 * x(1) + 4 = 10 +- 0.5"), REAL))
     row, low, high = equations.rows[0], equations.low[0], equations.high[0]
     assert float((low + high) / 2 / row[1]) == pytest.approx(3)

@@ -73,7 +73,7 @@ def monte_carlo(text: str, mean: Tensor, covariance: Tensor, semantics: LogProba
     "semantics",
     [LogProbabilistic(k=3.0), LogProbabilistic(k=20.0, gaussian=2.0), LogLTN(k=3.0, alpha=2.0)],
 )
-def test_without_covariance_it_is_the_ordinary_value(
+def test_a_zero_covariance_gives_the_ordinary_value(
     text: str, semantics: LogProbabilistic | LogLTN
 ) -> None:
     program = compiled(parse(text), LAYOUT)
@@ -202,7 +202,7 @@ def test_instances_and_columns() -> None:
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
 
 
-def test_what_is_no_belief_is_refused() -> None:
+def test_invalid_posteriors_are_rejected() -> None:
     program = compiled(parse("I(0) <= 1"), LAYOUT)
     mean, covariance = means(), correlated(0.5, 1.0)
     with pytest.raises(DataError, match=r"shape \(B, 24\)"):

@@ -47,7 +47,7 @@ def drawn(random: Random, count: int) -> list[str]:
 
 @settings(deadline=None, max_examples=100)
 @given(st.integers(0, 2**20), st.integers(1, 4))
-def test_unions_are_exact(seed: int, count: int) -> None:
+def test_probabilities_of_unions_are_exact(seed: int, count: int) -> None:
     """The measure of a union of intervals, by what verdicts say between all of their ends."""
     text = " or ".join(drawn(Random(seed), count))
     ends = np.concatenate([[-60], np.arange(-48, 49) / 4, [60]])
@@ -71,16 +71,16 @@ def test_unions_are_exact(seed: int, count: int) -> None:
         ("x + n >= 3 and x + n >= 1", "x + n >= 3"),
     ],
 )
-def test_they_are_joined_as_intervals(text: str, same: str) -> None:
+def test_hard_atoms_about_one_sum_are_joined_as_intervals(text: str, same: str) -> None:
     torch.testing.assert_close(belief(text), belief(same), atol=1e-9, rtol=1e-6)
 
 
-def test_what_always_holds_has_no_say() -> None:
+def test_a_tautology_does_not_change_a_conjunction() -> None:
     assert belief("x <= 5 or x >= 2").tolist() == [0, 0, 0]
     torch.testing.assert_close(belief("(x <= 5 or x >= 2) and n <= 1"), belief("n <= 1"))
 
 
-def test_the_ones_that_exclude_one_another_add_up() -> None:
+def test_probabilities_of_disjoint_intervals_add_up() -> None:
     parts = [belief("x in [5, 6]"), belief("x in [8, 9]")]
     torch.testing.assert_close(belief("x in [5, 6] or x in [8, 9]"), torch.logaddexp(*parts))
     both = belief("x in [5, 6] or x in [8, 9] or n >= 2")
@@ -109,7 +109,7 @@ def test_a_contradiction_is_as_unlikely_as_before() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 1.0, 1e6])
-def test_gradients_are_finite(scale: float) -> None:
+def test_gradients_of_unions_are_finite(scale: float) -> None:
     program = compiled("(x in [5, 6] or x in [8, 9] or x = 11 +- 0) and n in {1, 4}", LAYOUT)
     mean = (100 * MEAN).requires_grad_()
     value = log_expectation(program, mean, scale * COVARIANCE, HARD)

@@ -155,7 +155,7 @@ def test_the_verdict_on_latents_is_that_on_values(seed: int) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**20))
-def test_beliefs_about_latents_are_finite(seed: int) -> None:
+def test_expectations_under_latents_are_finite(seed: int) -> None:
     random = Random(seed)
     text = drawn(random, 2)
     text += f" and age[1] + height[2] * plain[1] <= {random.randint(-3, 3)}"
@@ -172,7 +172,7 @@ def test_beliefs_about_latents_are_finite(seed: int) -> None:
             assert torch.isfinite(slope).all()
 
 
-def test_what_combines_columns_reads_each_through_its_map() -> None:
+def test_sums_of_columns_read_each_through_its_map() -> None:
     program = compiled("height[1] >= height[2] + 1 and log(age[1] + 9) <= 2", TABLE)
     smooth = {"height": WARPS["height"]}
     flat = latents(1, 500)
@@ -184,7 +184,7 @@ def test_what_combines_columns_reads_each_through_its_map() -> None:
     assert found.needed == program.needed
 
 
-def test_a_belief_is_the_probability_of_the_interval() -> None:
+def test_the_expectation_is_the_probability_of_the_interval() -> None:
     program = to_latents(compiled("2 <= age[1] < 4", TABLE), WARPS)
     mean = torch.zeros(1, 12, dtype=torch.float64)
     found = log_expectation(program, mean, torch.eye(12, dtype=torch.float64), HARD)
@@ -203,12 +203,12 @@ def test_a_belief_is_the_probability_of_the_interval() -> None:
         ("age[1] <= 6 or height[1] <= 3", f.TRUE),
     ],
 )
-def test_what_always_or_never_holds_is_a_constant(text: str, constant: f.Formula) -> None:
+def test_tautologies_and_contradictions_become_constants(text: str, constant: f.Formula) -> None:
     assert to_latents(compiled(text, TABLE), WARPS).lowered == constant
 
 
 @pytest.mark.parametrize("none", [(math.inf, math.inf), (0.5, 0.5), (-math.inf, -math.inf)])
-def test_no_latents_are_a_constant_too(none: tuple[float, float]) -> None:
+def test_an_empty_interval_of_latents_becomes_false(none: tuple[float, float]) -> None:
     class Empty(Stairs):
         def interval(self, *_: float) -> tuple[float, float]:
             return none
@@ -217,7 +217,7 @@ def test_no_latents_are_a_constant_too(none: tuple[float, float]) -> None:
         assert to_latents(compiled(text, TABLE), {"age": Empty()}).lowered == f.FALSE
 
 
-def test_an_end_of_the_range_is_open() -> None:
+def test_an_interval_up_to_the_end_of_the_map_is_unbounded() -> None:
     (atom,) = (to_latents(compiled("age[2] >= 5", TABLE), WARPS).lowered,)
     assert isinstance(atom, Atom)
     assert (atom.low, atom.high) == (2.25, math.inf)
@@ -261,7 +261,7 @@ def test_equalities_without_tolerance_have_a_width() -> None:
     assert torch.isfinite(value).all()
 
 
-def test_only_columns_are_warped() -> None:
+def test_only_columns_have_latents() -> None:
     program = compiled("race[1] = a", TABLE)
     with pytest.raises(FormulaError, match="race is a category, and only columns have latents"):
         to_latents(program, {"race": Smooth()})

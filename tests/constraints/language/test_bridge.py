@@ -61,12 +61,14 @@ def test_a_bridge_is_a_conjunction_of_equalities(text: str, formula: str) -> Non
         ("X2@1.5=3", ["X2", "X"], "X2@1.5 = 3"),
     ],
 )
-def test_known_names_decide_the_cut(text: str, names: list[str], formula: str) -> None:
+def test_known_names_decide_the_split_into_name_and_step(
+    text: str, names: list[str], formula: str
+) -> None:
     assert bridge(text, names) == parse(formula)
     assert bridge(text, iter(names)) == parse(formula)
 
 
-def test_a_word_is_cut_in_every_way_that_fits() -> None:
+def test_readings_lists_every_split_that_fits() -> None:
     assert readings("X10", ["X", "X1"]) == [("X", 10), ("X1", 0)]
     assert readings("X10", ["X10", "Y"]) == []
     assert readings("X", ["X"]) == []
@@ -75,7 +77,7 @@ def test_a_word_is_cut_in_every_way_that_fits() -> None:
     assert str(ambiguous("X10", [("X", 10), ("end", 0)])).endswith('write X(10) or "end"(0)')
 
 
-def test_what_stays_undecided_is_decided_by_the_layout() -> None:
+def test_names_with_digits_are_split_by_the_layout() -> None:
     series = torch.arange(6.0).reshape(1, 6)
     program = compiled(bridge("X1_5=5"), Layout.series("X1_ Y", 6))
     assert program.verdict({"X1_": series, "Y": series}).tolist() == [True]
@@ -83,7 +85,7 @@ def test_what_stays_undecided_is_decided_by_the_layout() -> None:
         compiled(bridge("X1_11=5"), Layout.series("X1_ X1_1", 20))
 
 
-def test_the_verdict_is_that_of_the_pins() -> None:
+def test_the_verdict_of_a_bridge_is_that_of_its_pins() -> None:
     layout = Layout.series("S I", 3, integer=True)
     data = {"S": [[9, 5, 3], [9, 4, 3], [8, 5, 3]], "I": [[1, 5, 7], [1, 6, 7], [2, 5, 7]]}
     tensors = {name: torch.tensor(rows) for name, rows in data.items()}
@@ -138,7 +140,7 @@ def test_the_verdict_is_that_of_the_pins() -> None:
         ("X1_2=3, X1_2=4", 8, "X1_2 is pinned twice"),
     ],
 )
-def test_mistakes_are_shown_and_explained(text: str, place: int, message: str) -> None:
+def test_errors_show_the_place_and_the_remedy(text: str, place: int, message: str) -> None:
     with pytest.raises(FormulaError, match=message) as caught:
         bridge(text)
     assert str(caught.value).splitlines()[-2:] == [f"  {text}", f"  {' ' * place}^"]
@@ -160,13 +162,15 @@ def test_mistakes_are_shown_and_explained(text: str, place: int, message: str) -
         ("X123456789=3", ["X"], "beyond any grid"),
     ],
 )
-def test_names_that_do_not_fit(text: str, names: list[str], message: str) -> None:
+def test_unknown_and_ambiguous_names_are_rejected(
+    text: str, names: list[str], message: str
+) -> None:
     with pytest.raises(FormulaError, match=message) as caught:
         bridge(text, names)
     assert str(caught.value).splitlines()[-1] == "  ^"
 
 
-def test_what_is_no_bridge_at_all() -> None:
+def test_empty_long_and_non_text_bridges_are_rejected() -> None:
     for nothing in ("", "  \n"):
         with pytest.raises(FormulaError, match='the bridge is empty; write one such as "S0=95'):
             bridge(nothing)
@@ -227,7 +231,7 @@ values = st.floats(-1e9, 1e9) | st.integers(-1000, 1000).map(float)
         unique_by=lambda pin: pin[:2],
     )
 )
-def test_explicit_pins_read_as_the_formula_does(
+def test_explicit_pins_equal_the_parsed_formula(
     pins: list[tuple[str, int, float, float | None]],
 ) -> None:
     written = [
@@ -241,7 +245,7 @@ def test_explicit_pins_read_as_the_formula_does(
 
 @settings(deadline=None, max_examples=100)
 @given(st.sets(st.from_regex(r"X[0-9]{0,3}", fullmatch=True), min_size=1), st.integers(0, 9999))
-def test_a_compact_name_is_cut_where_exactly_one_name_fits(names: set[str], digits: int) -> None:
+def test_a_compact_name_is_split_if_exactly_one_name_fits(names: set[str], digits: int) -> None:
     word = f"X{digits}"
     fits = [name for name in names if word.startswith(name) and word != name]
     if len(fits) == 1:

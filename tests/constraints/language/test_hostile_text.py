@@ -153,7 +153,7 @@ def test_any_text_is_a_formula_or_a_formula_error(seed: int) -> None:
     ],
     ids=lambda text: ascii(text[:20]),
 )
-def test_hostile_text_is_refused(text: str) -> None:
+def test_hostile_text_is_rejected(text: str) -> None:
     with pytest.raises(FormulaError) as caught:
         parse(text)
     assert len(str(caught.value)) < 1_000
@@ -176,7 +176,7 @@ def test_hostile_text_is_refused(text: str) -> None:
     ],
     ids=lambda text: ascii(text[:20]),
 )
-def test_long_or_unusual_text_is_read(text: str) -> None:
+def test_long_or_unusual_text_is_parsed(text: str) -> None:
     formula = parse(text)
     if len(str(formula)) <= MAX_FORMULA_LENGTH:
         reads_back(formula)

@@ -125,7 +125,7 @@ def at_most(left: Term, right: float = 1) -> Compare:
         ),
     ],
 )
-def test_construct(text: str, node: Formula) -> None:
+def test_each_construct_parses_to_its_nodes(text: str, node: Formula) -> None:
     assert parse(text) == node
     assert str(node) == text
 
@@ -160,7 +160,7 @@ def test_construct(text: str, node: Formula) -> None:
         ("always a > 0 and b > 0", "always(a > 0) and b > 0"),
     ],
 )
-def test_another_way_to_write_it(text: str, same: str) -> None:
+def test_synonyms_parse_to_the_same_formula(text: str, same: str) -> None:
     assert parse(text) == parse(same)
     assert str(parse(text)) == str(parse(same))
 
@@ -207,17 +207,17 @@ def reads_back(formula: Formula) -> None:
 
 @given(formulas())
 @settings(deadline=None, max_examples=300)
-def test_reads_back(formula: Formula) -> None:
+def test_printed_formulas_parse_back(formula: Formula) -> None:
     reads_back(formula)
 
 
 @given(st.integers(0, 2**32))
 @settings(deadline=None, max_examples=1000)
-def test_reads_back_with_odd_names_numbers_and_steps(seed: int) -> None:
+def test_formulas_with_unusual_names_numbers_and_steps_parse_back(seed: int) -> None:
     reads_back(random_syntax(Random(seed)))
 
 
-def test_the_deepest_formula_reads_back() -> None:
+def test_the_deepest_formula_parses_back() -> None:
     formula: Formula = at_most(Const(-1))
     while formula.depth < MAX_DEPTH:
         formula = Not(formula)

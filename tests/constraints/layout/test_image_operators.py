@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
-from constraints import FormulaError, box, region_from_text, standard_regions
+from constraints import FormulaError, box
 from constraints.layout.image_operators import (
     OPERATORS,
     blue,
@@ -19,7 +19,9 @@ from constraints.layout.image_operators import (
     masked,
     mirror,
     red,
+    region_from_text,
     rotate,
+    standard_regions,
 )
 
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
@@ -43,13 +45,13 @@ def test_halves_are_mirror_images_without_the_middle(size: tuple[int, int]) -> N
     assert all(mask.any() and mask.shape == size for mask in found.values())
 
 
-def test_centre_and_border() -> None:
+def test_centre_and_border_have_their_sizes() -> None:
     found = standard_regions(8, 16)
     assert found["centre"].equal(box(8, 16, (2, 6), (4, 12)))
     assert found["border"].equal(~box(8, 16, (1, 7), (2, 14)))
 
 
-def test_a_region_from_text() -> None:
+def test_a_region_is_parsed_from_rows_and_columns() -> None:
     name, mask = region_from_text("eyes=8:14,4:28", 32, 32)
     assert name == "eyes"
     assert mask.nonzero()[[0, -1]].tolist() == [[8, 4], [13, 27]]
@@ -70,14 +72,14 @@ def test_a_region_from_text() -> None:
         ("mean=8:14,0:4", "'mean' cannot name a region"),
     ],
 )
-def test_what_is_no_region(text: str, says: str) -> None:
+def test_invalid_regions_are_rejected(text: str, says: str) -> None:
     with pytest.raises(FormulaError) as caught:
         region_from_text(text, 32, 24)
     assert says in str(caught.value)
 
 
 @given(SIZES, st.sampled_from((1, 3)))
-def test_moves_undo_themselves(size: tuple[int, int], channels: int) -> None:
+def test_flips_and_rotations_are_invertible(size: tuple[int, int], channels: int) -> None:
     x = drawn(2, channels, *size)
     assert mirror(mirror(x)).equal(x)
     assert flip(flip(x)).equal(x)
@@ -86,7 +88,7 @@ def test_moves_undo_themselves(size: tuple[int, int], channels: int) -> None:
     assert rotate(x).shape[-2:] == size[::-1]
 
 
-def test_where_things_move() -> None:
+def test_flips_and_rotations_move_pixels_to_their_place() -> None:
     x = torch.arange(6.0).reshape(1, 1, 2, 3)
     assert mirror(x)[0, 0].tolist() == [[2, 1, 0], [5, 4, 3]]
     assert flip(x)[0, 0].tolist() == [[3, 4, 5], [0, 1, 2]]
@@ -107,7 +109,7 @@ def test_blur_is_a_gaussian_convolution_with_reflected_edges() -> None:
     torch.testing.assert_close(blur(torch.ones(1, 1, 1, 4), 3.0), torch.ones(1, 1, 1, 4))
 
 
-def test_colours() -> None:
+def test_colour_channels_and_luma() -> None:
     x = drawn(2, 3, 4, 5)
     assert torch.cat([red(x), green(x), blue(x)], 1).equal(x)
     torch.testing.assert_close(grey(x), 0.299 * red(x) + 0.587 * green(x) + 0.114 * blue(x))

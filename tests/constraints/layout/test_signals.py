@@ -40,14 +40,14 @@ def test_series_on_a_number_of_steps_or_on_times() -> None:
     assert Layout.series("S", np.int64(3)).steps == 3
 
 
-def test_columns_and_images() -> None:
+def test_layouts_of_columns_and_images() -> None:
     assert Layout.columns("age, income").size == 2
     assert Layout.columns(["residual sugar"]).names == ["residual sugar"]
     assert Layout.image((3, 4, 5)).size == 60
     assert Layout.image((3, 4, 5), "scan").names == ["scan"]
 
 
-def test_find() -> None:
+def test_find_returns_the_signal_or_none() -> None:
     layout = mixed()
     assert layout.find("age") == Signal("age", "column")
     assert layout.find("Age") is None
@@ -89,7 +89,7 @@ def test_find() -> None:
         (lambda: Function(torch.add, 2, returns="foo"), "foo"),
     ],
 )
-def test_what_is_no_layout(make: Any, says: str) -> None:
+def test_invalid_layouts_are_rejected(make: Any, says: str) -> None:
     with pytest.raises(FormulaError, match=says):
         make()
 
@@ -201,12 +201,12 @@ def test_only_what_is_needed_is_checked() -> None:
         layout.check({"S": torch.zeros(2, 3)})
 
 
-def test_gradients_pass() -> None:
+def test_gradients_pass_through_validation() -> None:
     values = torch.zeros(2, 3, requires_grad=True)
     assert Layout.series("S", 3).check({"S": values})["S"] is values
 
 
-def test_codes_become_weights() -> None:
+def test_category_codes_become_one_hot_weights() -> None:
     layout = Layout((Signal("race", "category", (3,), categories=RACES),))
     found = layout.check({"race": torch.tensor([2, 0])})["race"]
     assert found.tolist() == [[0, 0, 1], [1, 0, 0]]
@@ -219,14 +219,14 @@ def test_codes_become_weights() -> None:
 
 
 @pytest.mark.parametrize("bad", [[0, 3], [-1, 0], [0.0, 1.5], [0.0, math.nan]])
-def test_codes_are_those_of_the_categories(bad: list[float]) -> None:
+def test_invalid_category_codes_are_rejected(bad: list[float]) -> None:
     layout = Layout((Signal("race", "category", (3,), categories=RACES),))
     with pytest.raises(DataError, match="race"):
         layout.check({"race": torch.tensor(bad)})
 
 
 @pytest.mark.parametrize("bad", ["abc", None, [[1, 2], [3]], [["a", "b", "c"]], object()])
-def test_what_is_no_data(bad: Any) -> None:
+def test_invalid_data_are_rejected(bad: Any) -> None:
     with pytest.raises(DataError, match="S"):
         Layout.series("S", 3).check({"S": bad})
 

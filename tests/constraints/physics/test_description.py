@@ -85,7 +85,7 @@ def test_totals_are_those_of_the_starts(network: ReactionNetwork, how: dict[str,
             assert {f"{text} is constant", f"{text} = {totals[0]:g}"} & set(rules)
 
 
-def test_a_species_that_nothing_changes_has_no_course() -> None:
+def test_a_species_that_nothing_changes_has_no_monotonicity_rule() -> None:
     rules = from_network(describe(PAIRS))
     assert "C = 7" in rules
     assert not any("never" in rule or "stays" in rule for rule in rules)
@@ -125,7 +125,7 @@ reactions = st.tuples(
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(reactions, min_size=1, max_size=4), st.integers(0, 2**32 - 1), st.booleans())
-def test_no_walk_through_a_network_breaks_its_rules(
+def test_no_random_walk_through_a_network_breaks_its_rules(
     drawn: list[Any], seed: int, reset: bool
 ) -> None:
     written = [
@@ -193,7 +193,7 @@ def walk(network: ReactionNetwork, chance: np.random.Generator, reset: bool) -> 
         ("-(-X)*sqrt(Y)", True, True),
     ],
 )
-def test_zero_is_final_only_where_every_gain_needs_some(
+def test_zero_is_absorbing_only_if_every_gain_needs_the_species(
     rate: str, mass_action: bool, absorbs: bool
 ) -> None:
     network = ReactionNetwork(
@@ -210,7 +210,7 @@ def test_zero_is_final_only_where_every_gain_needs_some(
     assert ("X stays 0" in from_network(describe(network))) == absorbs
 
 
-def test_what_events_set_has_no_course_and_no_total() -> None:
+def test_species_set_by_events_have_no_monotonicity_and_no_total() -> None:
     sir = models.sir()
     events = [Event("vaccination", "time > 2", {"S": "S - min(S, 10)", "beta": 0})]
     network = ReactionNetwork(
@@ -250,7 +250,7 @@ def test_missing_keys_have_their_defaults() -> None:
         assert found.items() <= rules.items()
 
 
-def test_what_is_not_understood_is_left_out() -> None:
+def test_descriptions_with_unknown_keys_give_no_rules() -> None:
     config = json.loads(SIR)
     network = config["network"]
     rules = from_network(config)
@@ -306,7 +306,7 @@ def test_what_is_not_understood_is_left_out() -> None:
         ({"method": 3}, "method"),
     ],
 )
-def test_malformed_descriptions_are_refused(change: dict[str, Any], message: str) -> None:
+def test_malformed_descriptions_are_rejected(change: dict[str, Any], message: str) -> None:
     config = json.loads(SIR)
     for key, value in change.items():
         place = config["network"] if key in config["network"] and key != "start" else config
@@ -336,7 +336,7 @@ trees = st.recursive(
 
 @settings(deadline=None, max_examples=300)
 @given(st.data())
-def test_no_description_ends_in_any_other_error(data: Any) -> None:
+def test_no_description_raises_another_error_than_formula_error(data: Any) -> None:
     config = json.loads(SIR)
     path = data.draw(st.sampled_from([(), ("network",), ("network", "reactions", 0)]))
     place: Any = config

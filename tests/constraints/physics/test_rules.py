@@ -75,7 +75,9 @@ def test_a_rule_is_the_formula_one_would_write(rule: Formula, text: str) -> None
         (absorbing("S", 3), ([0, 1, 3], [0, 5, 0]), ([3, 2, 3], [0, 0, 0])),
     ],
 )
-def test_a_rule_tells_good_from_bad(rule: Formula, good: Any, bad: Any) -> None:
+def test_rules_accept_valid_and_reject_invalid_trajectories(
+    rule: Formula, good: Any, bad: Any
+) -> None:
     data = {"S": [good[0], bad[0]], "I": [good[1], bad[1]]}
     assert holds(rule, data, parameters={"N": 5.0}) == [True, False]
 
@@ -106,7 +108,7 @@ def test_a_total_may_differ_between_trajectories() -> None:
         (lambda: non_negative('a"b'), "name"),
     ],
 )
-def test_what_is_no_rule(make: Any, message: str) -> None:
+def test_invalid_arguments_of_rules_are_rejected(make: Any, message: str) -> None:
     with pytest.raises(FormulaError, match=message):
         make()
 
@@ -191,7 +193,7 @@ def test_every_trajectory_of_a_model_keeps_its_rules(name: str) -> None:
         ("ode", ["S + I + R = 763"]),
     ],
 )
-def test_approximate_methods_promise_less(method: str, kept: list[str]) -> None:
+def test_approximate_methods_have_fewer_rules(method: str, kept: list[str]) -> None:
     data = simulate(models.sir(), SAMPLES, seed=5, threads=1, method=method)
     config = json.loads(data.attrs["surrogate_config"])
     assert list(from_network(config))[: len(kept)] == kept

@@ -102,13 +102,13 @@ def test_contradictions_are_found_and_their_parts_named(text: str, named: list[s
         ("height < 3 and height > 5", 2),
     ],
 )
-def test_tables(text: str, parts: int) -> None:
+def test_contradictions_in_tables_are_found(text: str, parts: int) -> None:
     found = find(parse(text), TABLE)
     assert found is not None
     assert len(found.parts) == parts
 
 
-def test_words_are_weighed_whole() -> None:
+def test_category_weights_are_zero_or_one() -> None:
     found = find(parse("race in {White, Black} and race = Other"), TABLE)
     assert found is not None
     told = '(race = "White") + (race = "Black") is at most 0, and must be 1 or more'
@@ -130,7 +130,7 @@ def test_words_are_weighed_whole() -> None:
         "(S(1) = 5) {k=7} or false",
     ],
 )
-def test_nothing_is_claimed_of_what_can_be(text: str) -> None:
+def test_satisfiable_formulas_are_not_refuted(text: str) -> None:
     assert find(parse(text), COUNTS, [TOTAL]) is None
 
 
@@ -141,7 +141,7 @@ def test_equalities_of_real_data_have_their_tolerance() -> None:
     assert find(parse("x(1) = 5 +- 1 and x(1) = 8 +- 1"), layout) is not None
 
 
-def test_windows_outside_the_grid() -> None:
+def test_contradictions_with_rules_for_the_end_of_the_grid() -> None:
     formula = parse("always[0,40](I >= 50) and I(29) <= 3")
     assert find(formula, COUNTS, end="clip") is not None
     assert find(formula, COUNTS, end="weak") is None
@@ -149,7 +149,7 @@ def test_windows_outside_the_grid() -> None:
         find(formula, COUNTS)
 
 
-def test_refusal_says_what_and_why() -> None:
+def test_the_error_names_the_parts_and_the_reason() -> None:
     with pytest.raises(ImpossibleError) as raised:
         refuse_impossible(bridge("S0=95,I0=5,S25=300"), COUNTS, [TOTAL])
     assert str(raised.value).splitlines() == [
@@ -178,7 +178,7 @@ BOUNDS = st.tuples(
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(BOUNDS, min_size=1, max_size=6), st.booleans(), st.integers(0, 2**20))
-def test_data_that_satisfy_a_formula_refute_its_refutation(
+def test_formulas_that_some_data_satisfy_are_never_refuted(
     bounds: list[tuple[str, str, int]], either: bool, seed: int
 ) -> None:
     """Soundness: where a contradiction is claimed, random data never satisfy the formula."""
