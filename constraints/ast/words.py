@@ -9,9 +9,9 @@ from constraints.ast.aggregates import aggregates
 
 NOW, END = "now", "end"
 _CONNECTIVES = {"and", "or", "not", "xor", "implies", "iff", "in", "true", "false"}
-_TEMPORAL = {"always", "eventually", "historically", "once", "next", "previous"}
-_TEMPORAL |= {"until", "weak", "release", "since", "trigger"}
-RESERVED_WORDS = frozenset({*_CONNECTIVES, *_TEMPORAL, "forall", "exists", END, NOW})
+_TEMPORAL_WORDS = {"always", "eventually", "historically", "once", "next", "previous"}
+_TEMPORAL_WORDS |= {"until", "weak", "release", "since", "trigger"}
+RESERVED_WORDS = frozenset({*_CONNECTIVES, *_TEMPORAL_WORDS, "forall", "exists", END, NOW})
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
 POINTWISE: Mapping[str, int] = {"abs": 1, "exp": 1, "log": 1, "sqrt": 1, "pow": 2}  # arities
 SERIES = ("delta", "cumsum")  # functions from series to series

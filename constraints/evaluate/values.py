@@ -23,13 +23,13 @@ from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step
 from constraints.ast.walk import free
 from constraints.ast.words import NOW
 from constraints.evaluate.classes import Judged
-from constraints.evaluate.folds import Fold, Max, Mean, Min, Sum
+from constraints.evaluate.folds import SUM, Fold, Max, Mean, Min
 from constraints.evaluate.frames import Frame, Index, over_pixels
 from constraints.evaluate.image_values import TENSOR_FUNCTIONS, VARIADIC_FUNCTIONS, ImageValues
 from constraints.evaluate.semantics import Boolean, Semantics
 from constraints.layout.signals import Layout
 
-MAX, MIN, SUM = Max(), Min(), Sum()
+MAX, MIN = Max(), Min()
 _FOLDS: Mapping[str, Fold] = {"max": MAX, "min": MIN, "mean": Mean(), "sum": SUM}
 
 

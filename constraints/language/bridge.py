@@ -33,7 +33,7 @@ _RELATION = re.compile(r"==|<=|>=|!=|[=<>≤≥≠]")
 _TOLERANCE = re.compile(r"\+-|\+/-|±")
 _UNTIL_COMMA = re.compile(r"[^,\n]{1,40}")
 _DIGITS = "0123456789"
-_EXAMPLE = 'write one such as "S0=95, S25=30"'
+_BRIDGE_EXAMPLE = 'write one such as "S0=95, S25=30"'
 
 
 def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
@@ -42,7 +42,7 @@ def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
     bridge("S0=95, S25=30") == parse("S(0) = 95 and S(25) = 30")
     """
     if not isinstance(text, str):
-        raise FormulaError(f"a bridge is text, not {text!r}", value=text, remedy=_EXAMPLE)
+        raise FormulaError(f"a bridge is text, not {text!r}", value=text, remedy=_BRIDGE_EXAMPLE)
     if len(text) > MAX_BRIDGE_LENGTH:
         raise FormulaError(
             f"a bridge has at most {MAX_BRIDGE_LENGTH} characters, not {len(text)}",
@@ -50,7 +50,7 @@ def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
             remedy="state it as several bridges",
         )
     if not text.strip():
-        raise FormulaError("the bridge is empty", value=text, remedy=_EXAMPLE)
+        raise FormulaError("the bridge is empty", value=text, remedy=_BRIDGE_EXAMPLE)
     return conjunction(*_PinReader(text, None if names is None else frozenset(names)).pins())
 
 

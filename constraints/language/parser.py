@@ -24,8 +24,8 @@ MAX_FORMULA_LENGTH = 20_000  # characters
 
 _COMMENT = re.compile(r"#[^\n]*")
 _RELATION_SYNONYMS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
-_EXAMPLE = 'write one such as "forall t: I(t) <= 20"'
-_TEMPORAL = {
+_FORMULA_EXAMPLE = 'write one such as "forall t: I(t) <= 20"'
+_TEMPORAL_BUILDERS = {
     "always": always,
     "eventually": eventually,
     "historically": historically,
@@ -37,7 +37,7 @@ def parse(text: str) -> f.Formula:
     """The formula that `text` states; a FormulaError with a caret if it states none."""
     if not isinstance(text, str):
         raise FormulaError(
-            f"a formula is text, not {type(text).__name__}", value=text, remedy=_EXAMPLE
+            f"a formula is text, not {type(text).__name__}", value=text, remedy=_FORMULA_EXAMPLE
         )
     if len(text) > MAX_FORMULA_LENGTH:
         raise FormulaError(
@@ -46,7 +46,7 @@ def parse(text: str) -> f.Formula:
             remedy="write it as several rules",
         )
     if not _COMMENT.sub("", text).strip():
-        raise FormulaError("the formula is empty", value=text, remedy=_EXAMPLE)
+        raise FormulaError("the formula is empty", value=text, remedy=_FORMULA_EXAMPLE)
     try:
         tree = _parser().parse(text)
     except UnexpectedInput as problem:
@@ -100,8 +100,8 @@ class _FormulaReader(TermReader):
         word, *window, body = parts
         first, last = self.offsets(window[0], scope) if window else (0, None)
         inner = self.formula(body, scope)
-        if str(word) in _TEMPORAL:
-            return _TEMPORAL[str(word)](inner, first, last)
+        if str(word) in _TEMPORAL_BUILDERS:
+            return _TEMPORAL_BUILDERS[str(word)](inner, first, last)
         if window:
             raise self.error(window[0], f"{word} takes no window", "use always[a,b] or once[a,b]")
         return eventually(inner, 1, 1) if str(word) == "next" else once(inner, 1, 1)
