@@ -269,7 +269,8 @@ class Trainer:
         if self.decoder is None:
             return None
         generator, total = stream(self.seed, Training.DECODER_VALIDATION), 0.0
-        for part in self.held_out.split(2048):
+        for start in range(0, len(self.held_out), 2048):
+            part = self.held_out[start : start + 2048]
             total += float(self.decoder.loss(part, generator).sum())
         return total / len(self.held_out)
 

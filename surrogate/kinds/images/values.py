@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from constraints.errors import Setting
-from constraints.layout.image_operators import CHANNELS, LUMA
+from constraints.layout.image_operators import CHANNELS, LUMA_WEIGHTS
 from surrogate.errors import ModelError
 from surrogate.io.formats import Say as Say
 from surrogate.io.formats import silent as silent
@@ -346,7 +346,7 @@ def _changed(data: xr.Dataset, how: Callable[[np.ndarray], np.ndarray]) -> xr.Da
 
 
 def _grey(pixels: np.ndarray) -> np.ndarray:
-    mixed = pixels.astype(np.float32) @ np.array(LUMA, np.float32)
+    mixed = pixels.astype(np.float32) @ np.array(LUMA_WEIGHTS, np.float32)
     return np.rint(mixed).astype(np.uint8) if pixels.dtype == np.uint8 else mixed.clip(0, 1)
 
 

@@ -1,10 +1,10 @@
-"""What laws leave of a value: the interval of x_j(t), given x(t-1) and the variables drawn before it.
+"""The support of x_j(t) under laws, given x(t-1) and the variables drawn before it: an interval.
 
-A law is a row Σ now·x(t) + Σ before·x(t-1) + constant >= 0 (`LinearLaw`). Values are drawn one after
-another, so each needs the interval in which those after it still find a place: Fourier–Motzkin
-elimination combines every lower bound of a later variable with every upper one, which leaves rows
-about earlier variables alone. Variables that follow from a conservation law are replaced by what
-they follow from.
+A law is a row Σ now·x(t) + Σ before·x(t-1) + constant >= 0 (`LinearLaw`). Values are drawn one
+after another, so each needs the interval in which those after it still find a place:
+Fourier–Motzkin elimination combines every lower bound of a later variable with every upper one,
+which leaves rows about earlier variables alone. Variables that follow from a conservation law are
+replaced by those they follow from.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ class _Bounds:
             if found is None:
                 found = torch.as_tensor(bound)
             else:
-                pair = torch.broadcast_tensors(found, torch.as_tensor(bound))
-                found = torch.maximum(*pair) if none < 0 else torch.minimum(*pair)
+                both = torch.maximum if none < 0 else torch.minimum
+                found = both(found, torch.as_tensor(bound))
         return found
 
 
