@@ -189,8 +189,8 @@ class Scenario:
         return Pins(rows @ matrix, low, high)
 
     def decode(self, x_t: Tensor, sigma: float, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Clean points (B, D) that the prior's decoder draws at a noise level, given the linear part
-        of the formula, and the log-probability of that part for each, (B,)."""
+        """Clean points (B, D) that the prior's decoder draws from points at a noise level, given
+        the linear part of the formula, and the log-probability of that part for each, (B,)."""
         assert self.prior.decoder is not None
         x_0, log_weights = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins)
         return self.joined(x_0), log_weights

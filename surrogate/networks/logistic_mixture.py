@@ -64,15 +64,14 @@ class LogisticMixture:
         `uniform` (2, B) chooses the component and the point in it.
         """
         a, b = self._standard(low), self._standard(high)
-        logits = (self.log_weights + log_mass(a, b)).double()
-        share = torch.softmax(logits, -1).cumsum(-1)
-        chosen = (share < uniform[0, :, None] * share[:, -1:]).sum(-1, keepdim=True)
+        share = torch.softmax(self.log_weights + log_mass(a, b), -1).cumsum(-1)
+        chosen = (share < uniform[0, :, None].to(share) * share[:, -1:]).sum(-1, keepdim=True)
         chosen = chosen.clamp_max(share.shape[1] - 1)
-        at, ends = self.location.double(), (a.double(), b.double())
-        scale = torch.exp(self.log_scale.double())
-        location, scale, first, last = (
-            each.expand_as(logits).gather(1, chosen)[:, 0] for each in (at, scale, *ends)
+        location, log_scale, first, last = (
+            each.expand_as(share).gather(1, chosen)[:, 0].double()
+            for each in (self.location, self.log_scale, a, b)
         )
+        scale = torch.exp(log_scale)
         return location + scale * _truncated(first, last, uniform[1])
 
 

@@ -211,6 +211,17 @@ class TimeSeriesCodec(Codec):
             made[variable.name] = y[:, 0] if variable.static else y
         return made
 
+    def channels_of(self) -> tuple[dict[str, slice], dict[str, list[int]]]:
+        """Rows of `mean` by variable, and its channels of an encoded trajectory where it varies."""
+        place = {row: channel for channel, row in enumerate(self._free.tolist())}
+        rows = {v.name: own for v, own in self._rows}
+        channels = {
+            name: [place[row] for row in range(own.start, own.stop)]
+            for name, own in rows.items()
+            if own.start in place
+        }
+        return rows, channels
+
     def values(self, x: Tensor) -> dict[str, Tensor]:
         """Every variable and total of finished samples in data units, (B, K, T) or (B, K, 1)."""
         return self._signals(x, whole=True)

@@ -1,0 +1,166 @@
+"""Trajectories while they are drawn, value by value (`sites`), under linear conditions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from surrogate.kinds.conditions import Conditions, Remainder
+from surrogate.kinds.decoder import Uniforms
+from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
+from surrogate.kinds.trajectories.sites import STATIC, Site, edges, latent, value
+from surrogate.kinds.trajectories.variables import Variable
+
+BLIND = 1e6  # a noise level as good as infinite
+
+
+class Drawing:
+    """Trajectories of one instance (B, C, T) while they are drawn."""
+
+    def __init__(
+        self,
+        conditionals: Conditionals,
+        noisy: Tensor,
+        sigma: float,
+        uniform: Uniforms,
+        conditions: Conditions[Site],
+        instance: int,
+    ) -> None:
+        self.conditionals, self.sites = conditionals, conditionals.sites
+        self.features = conditionals.features
+        self.uniform, self.conditions, self.instance = uniform, conditions, instance
+        self.count = len(noisy)
+        blind = math.isinf(sigma)  # then all have the same context
+        self.noisy = torch.zeros_like(noisy[:1]) if blind else noisy
+        self.sigma = torch.full((len(self.noisy),), BLIND if blind else sigma)
+        context, shrunk = conditionals.context(self.noisy, self.sigma)
+        self.context = context.expand(self.count, -1, -1)
+        self.shrunk = shrunk.expand(self.count, -1, -1)
+        self.x = torch.zeros(self.count, *self.sites.codec.shape, dtype=torch.float64)
+        self.log_weights = torch.zeros(self.count, dtype=torch.float64)
+
+    def run(self) -> Drawing:
+        sites, features = self.sites, self.features
+        statics: list[Tensor] = []
+        known: dict[str, Tensor] = {}
+        for j, v in enumerate(sites.statics):
+            seen = self.conditionals.static_input(j, self.context, self.noisy, self.sigma)
+            head = self.conditionals.static_heads[j](
+                torch.cat([seen, *(each[:, None] for each in statics)], 1)
+            )
+            known[v.name] = self._draw(v, head, j, STATIC, None, None)
+            statics += features.static(v, known[v.name])
+        for v in sites.constants:
+            known[v.name] = sites.constant(v, 0, self.count)
+        zero = torch.zeros(self.count, dtype=torch.float64)
+        before = {v.name: zero for v in (*sites.numbers, *sites.words)}
+        changes: dict[str, list[Tensor]] = {v.name: [] for v in sites.series if v.kind != "words"}
+        for t in range(sites.steps):
+            past = [
+                own[t - lag] if t >= lag else torch.zeros(self.count)
+                for own in changes.values()
+                for lag in range(1, features.lags)
+            ]
+            noisy = {v.name: self.shrunk[:, sites.channels[v.name], t] for v in sites.series}
+            seen = self.conditionals.step_input(self.context[:, t], statics, before, past, noisy, t)
+            now = dict(known)
+            for j, v in enumerate(sites.series):
+                last = before[v.name]
+                if bool(sites.free[j, t]):
+                    around = now, before if t else None
+                    now[v.name] = self._draw(
+                        v, self.conditionals.heads[j](seen), j, t, last, around
+                    )
+                else:
+                    now[v.name] = sites.constant(v, t, self.count)
+                    self._place(v, now[v.name], t)
+                drawn = features.drawn(v, now[v.name], last, t)
+                if v.kind != "words":
+                    changes[v.name].append(drawn[0])
+                if j + 1 < len(sites.series):
+                    seen = torch.cat([seen, torch.stack(drawn, -1)], -1)
+            for v in sites.numbers:
+                if v.name not in now and v.name in sites.rows:
+                    now[v.name] = sites.constant(v, t, self.count)
+            before = sites.restore(now)
+        return self
+
+    def _draw(
+        self,
+        v: Variable,
+        head: Tensor,
+        j: int,
+        t: int,
+        last: Tensor | None,
+        around: tuple[Values, Values | None] | None,
+    ) -> Tensor:
+        """Draw and place the value of a site, (B,)."""
+        site = self.instance, t, j
+        copies = self.sites.steps if t == STATIC else 1
+        remainder = self.conditions.at(site, self.sites.coordinates(site)[::copies], copies)
+        if v.kind == "words":
+            y = self._choose(v, head, remainder)
+        else:
+            y = self._number(v, head, remainder, last, around, max(t, 0))
+        self._place(v, y, t)
+        return y
+
+    def _choose(self, v: Variable, head: Tensor, remainder: Remainder | None) -> Tensor:
+        log_p = torch.log_softmax(head.double(), -1)
+        if remainder is not None:
+            met = remainder.allows(torch.eye(len(v.categories), dtype=torch.float64))
+            allowed = log_p.masked_fill(~met, -torch.inf)
+            self.log_weights += torch.logsumexp(allowed, -1)
+            log_p = torch.where(met.any(1, keepdim=True), allowed, log_p)
+        share = torch.softmax(log_p, -1).cumsum(-1)
+        chosen = (share < self.uniform(1)[0][:, None] * share[:, -1:]).sum(-1)
+        return chosen.clamp_max(len(v.categories) - 1).double()
+
+    def _number(
+        self,
+        v: Variable,
+        head: Tensor,
+        remainder: Remainder | None,
+        last: Tensor | None,
+        around: tuple[Values, Values | None] | None,
+        t: int,
+    ) -> Tensor:
+        mixture = self.conditionals.mixture(v, head, last, t)
+        like = torch.zeros(self.count, dtype=torch.float64)
+        low, high = self.conditionals.interval(v, like, *(around or (None, None)))
+        if remainder is not None:
+            a, b = remainder.interval()
+            if v.kind != "real":
+                a, b = torch.ceil(a - 1e-6), torch.floor(b + 1e-6)
+            a, b = torch.maximum(low, a), torch.minimum(high, b)
+            possible = a <= b
+            within = log_interval(mixture, v, low, high).double()
+            low, high = torch.where(possible, a, low), torch.where(possible, b, high)
+            share = log_interval(mixture, v, low, high).double() - within
+            self.log_weights += torch.where(possible, share, -torch.inf)
+        first, last_end = edges(v, low, high)
+        z = mixture.sample(first.float(), last_end.float(), self.uniform(2))
+        y = value(v, z)
+        y = torch.round(y) if v.kind != "real" else y
+        return torch.minimum(torch.maximum(y, low), high)
+
+    def _place(self, v: Variable, y: Tensor, t: int) -> None:
+        """Write a value into the encoded points and count it for the conditions."""
+        sites, codec = self.sites, self.sites.codec
+        rows, own = sites.rows[v.name], sites.channels[v.name]
+        if v.kind == "words":
+            values = encoded = one_hot(y.long(), len(v.categories)).to(y)
+        else:
+            values, encoded = y[:, None], latent(v, y)[:, None]
+        if t == STATIC:
+            made = (encoded[..., None] - codec.mean[rows]) / codec.scale[rows]
+            self.x[:, own] = made
+            values = values[..., None].expand(-1, -1, sites.steps).flatten(1)
+        else:
+            self.x[:, own, t] = (encoded - codec.mean[rows][:, t]) / codec.scale[rows][:, t]
+        if len(self.conditions.pins):
+            number = (sites.statics if t == STATIC else sites.series).index(v)
+            self.conditions.add(values, sites.coordinates((self.instance, t, number)))
