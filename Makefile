@@ -58,8 +58,8 @@ durations: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,bench]'
 	$(BIN)/python benchmarks/simulator.py --save
-	$(BIN)/python benchmarks/constraints.py --save
-	$(BIN)/python benchmarks/surrogate.py --save
+	$(BIN)/python benchmarks/constraint_speed.py --save
+	$(BIN)/python benchmarks/surrogate_quality.py --save
 	$(BIN)/python benchmarks/sampler.py --save
 	$(BIN)/python benchmarks/scaling.py --save
 	$(BIN)/python benchmarks/paper.py --paper-samples 1000 --save

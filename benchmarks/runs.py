@@ -14,7 +14,7 @@ from pathlib import Path
 import report
 from rich.console import Console
 
-from surrogate.fitting import PRESETS
+from surrogate.diffusion.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
 COMMAND = "from cli.main import main; main()"

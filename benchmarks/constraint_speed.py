@@ -1,6 +1,6 @@
 """How fast are constraints? Torch by hand and other libraries, side by side in one run.
 
-    python benchmarks/constraints.py [--quick] [--save] [--json FILE]
+    python benchmarks/constraint_speed.py [--quick] [--save] [--json FILE]
 
 Times are CPU seconds for values and gradients of a whole batch on one thread, medians of many runs
 taken in turn; all programs get the same signals, and their values and gradients must agree.
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the package of this file's name comes first
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import constraint_peers as peers
 import report

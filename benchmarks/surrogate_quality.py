@@ -1,6 +1,6 @@
 """How good is a surrogate, and how soon? Against fresh simulation, data and the paper's model.
 
-    python benchmarks/surrogate.py [PART ...] [--save] [--model FOLDER] [--scale 0.01]
+    python benchmarks/surrogate_quality.py [PART ...] [--save] [--model FOLDER] [--scale 0.01]
 
 Parts: esirs, quick, paper, lotka, measles, speed, memory, toy; all of them if none is named. With
 --save a part that was run replaces its own section of the results, and the others stay.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the package of this file's name comes first
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import fidelity
 import measles
@@ -33,10 +33,9 @@ import toy_mixture
 import xarray as xr
 from runs import ROOT, Bench, Found
 
-from cli.files import open_dataset
 from simulators import ReactionNetwork, models, simulate_to
 from surrogate.diffusion.schedule import SubVP
-from surrogate.kinds.trajectories.from_table import trajectories_from_table
+from surrogate.kinds.opening import open_file
 from surrogate.model import Surrogate
 from surrogate.random import stream
 
@@ -151,7 +150,7 @@ def paper(bench: Bench) -> Found | str:
     truth = fidelity.Truth.of(network, names, bench.samples)
     ours = Surrogate.load(run.folder)
     seeds = range(SEED, SEED + fidelity.SETS)
-    samples = [ours.sample(bench.samples, seed) for seed in seeds]
+    samples = [ours.sample(bench.samples, seed=seed) for seed in seeds]
     others = [best(bench.samples, seed) for seed in seeds]
     mine, other = truth.histograms(samples), truth.histograms(others)
     targets, body = [], []
@@ -192,7 +191,7 @@ def speed(bench: Bench) -> Found:
     torch.set_num_threads(bench.options.threads)
     n, steps = 5_000, bench.scaled(paper_model.STEPS, 10)
     model.sample(100)
-    ours = min(wall(lambda: model.sample(n, SEED)) for _ in range(3))
+    ours = min(wall(lambda: model.sample(n, seed=SEED)) for _ in range(3))
     bench.say(f"the paper's sampler, {steps:,} steps")
     sampler, generator = paper_model.euler(0, steps), stream(SEED)
     noise = torch.randn((n, *model.shape), generator=generator)
@@ -249,11 +248,12 @@ def reports(bench: Bench) -> Found | str:
     path = bench.options.shared / MEASLES
     if not path.exists():
         return f"there is no {MEASLES.name} in {path.parent}: give --shared FOLDER"
-    data, understood = trajectories_from_table(open_dataset(str(path)), **WINDOWS)
+    messages: list[str] = []
+    data = open_file(path, WINDOWS, messages.append).data
     given = [part for name, value in WINDOWS.items() for part in (f"--{name}", str(value))]
     run = bench.train("measles", "default", str(path.resolve()), *given)
     model, n = Surrogate.load(run.folder), data.sizes["sample"]
-    samples = [model.sample(n, SEED + k) for k in range(fidelity.REFERENCES)]
+    samples = [model.sample(n, seed=SEED + k) for k in range(fidelity.REFERENCES)]
     targets, body = [], []
     for scale in measles.SCALES:
         found, random, block = measles.compare(scale, samples, data)
@@ -266,7 +266,7 @@ def reports(bench: Bench) -> Found | str:
     head = ["", "median D", "floor, at random", "floor, by blocks", "/ random", "/ blocks"]
     notes = [
         run.took("default", bench.options.threads),
-        understood + ".",
+        *messages,
         f"{len(samples)} sets of {n:,} samples against all {n:,} windows. The floor at random "
         "treats windows as independent, which is the stricter one and the target's; the one by "
         f"blocks splits stretches of {measles.YEARS} years. Most of these windows were learned "
