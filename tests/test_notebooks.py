@@ -20,7 +20,7 @@ import pytest
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(place.stem for place in FOLDER.glob("*.ipynb"))
-SHORT_RUN = {"SURROGATE_SAMPLES": "150", "SURROGATE_ITERATIONS": "40", "OMP_NUM_THREADS": "1"}
+SHORT_RUN = {"SURROGATE_SAMPLES": "100", "SURROGATE_ITERATIONS": "20", "OMP_NUM_THREADS": "1"}
 MAX_NOTEBOOK_BYTES = 600_000  # bytes of a committed notebook
 
 

@@ -4,8 +4,8 @@ A block of commands is one test, in an empty folder. Files that it reads and an 
 simulated are made first, by the earlier block's own command; a block that reads what an earlier
 block sampled or trained runs in the same test, after it. Commands run in this process, through the
 entry point of the console script, because importing torch for each would take most of the time;
-the first block runs the script itself. Where a `sample` command does not say how many, the test
-takes 500 in place of the default of 10,000.
+the first block runs the script itself. They are run short: fewer samples than the default of
+10,000, fewer particles and noise levels for a scenario, fewer training steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ from cli.main import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SAMPLES = ["--samples", "500"]
+SAMPLES = ["--samples", "300"]
+SCENARIO = ["--particles", "600", "--steps", "12"]
+ITERATIONS = "20"
+SHORTER = {  # in programs
+    "iterations=100": f"iterations={ITERATIONS}",
+    "2_000, seed": "300, seed",
+    "samples=2_000": "samples=300",
+    "where=goal": "where=goal, particles=600, steps=12",
+    "alcohol >= 13\"), seed": "alcohol >= 13\"), particles=600, steps=12, seed",
+}
 DEFAULT_OUTPUTS = {"simulate": "trajectories.nc", "reference": "reference.nc"}
 
 
@@ -66,9 +75,20 @@ def chained(blocks: list[list[list[str]]]) -> list[list[list[str]]]:
     return chains
 
 
+def shorter(words: list[str]) -> list[str]:
+    """The command with fewer samples, particles, noise levels or training steps."""
+    if "--iterations" in words:
+        place = words.index("--iterations") + 1
+        words = [*words[:place], ITERATIONS, *words[place + 1 :]]
+    if words[0] == "sample" and "--samples" not in words:
+        words = [*words, *SAMPLES]
+    if {"--where", "--bridge"} & {*words} and words[0] == "sample" and "--steps" not in words:
+        words = [*words, *SCENARIO]
+    return words
+
+
 def run(words: list[str]) -> None:
-    few = SAMPLES if words[0] == "sample" and "--samples" not in words else []
-    done = CliRunner().invoke(main, [*words, *few])
+    done = CliRunner().invoke(main, shorter(words))
     assert done.exit_code == 0, f"surrogate {shlex.join(words)}\n{done.output}"
 
 
@@ -84,6 +104,8 @@ def prepare(chain: list[list[str]]) -> None:
 
 
 def execute(program: str) -> None:
+    for printed, short in SHORTER.items():
+        program = program.replace(printed, short)
     exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
 
 
@@ -123,6 +145,11 @@ def test_programs(
     printed = capsys.readouterr().out.split()
     for number in re.findall(r"^print\(.*\)\s*# ([\d.]+)$", program, re.MULTILINE):
         assert any(each.startswith(number) for each in printed), (number, printed)
+
+
+def test_what_is_shortened_is_in_a_program() -> None:
+    programs = "\n".join(fenced("python"))
+    assert [printed for printed in SHORTER if printed not in programs] == []
 
 
 def test_make_targets_and_links_exist() -> None:

@@ -33,7 +33,7 @@ def weights(folder: str = "model") -> bytes:
 
 def test_train_by_the_console_script_then_sample(small: Path, data: xr.Dataset) -> None:
     data.isel(sample=slice(100), time=slice(8)).to_netcdf("trajectories.nc", mode="w")
-    words = [SCRIPT, "train", *SHORT, "--json"]
+    words = [SCRIPT, "train", *SHORT, "--preset", "quick", "--json"]
     trained = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert trained.returncode == 0, trained.stderr
     assert "100 trajectories of S, I, R (R from conservation) over 8 times" in trained.stderr

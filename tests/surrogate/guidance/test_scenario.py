@@ -112,7 +112,7 @@ def test_a_series_of_a_thousand_steps() -> None:
         Covariance.of(codec.encode(data, slice(None), stream(0), torch.float64), whole=500),
         {},
     )  # type: ignore[arg-type]
-    settings = {"method": "twisted", "particles": 400, "steps": 20}
+    settings = {"method": "twisted", "particles": 400, "steps": 20, "pilot_samples": 100}
     goal = parse("y(0) = 1 +- 0.05 and y(600) = -1 +- 0.05 and forall t in [700, 800]: y(t) <= 1.5")
     made = sample(model, 100, goal, seed=1, **settings).dataset
     assert bool(made.satisfied.all())
