@@ -31,7 +31,7 @@ SHORTER = {  # in programs
     "2_000, seed": "300, seed",
     "samples=2_000": "samples=300",
     "where=goal": "where=goal, particles=600, steps=12",
-    "alcohol >= 13\"), seed": "alcohol >= 13\"), particles=600, steps=12, seed",
+    'alcohol >= 13"), seed': 'alcohol >= 13"), particles=600, steps=12, seed',
 }
 DEFAULT_OUTPUTS = {"simulate": "trajectories.nc", "reference": "reference.nc"}
 
