@@ -91,3 +91,9 @@ def test_unknown_notebook_is_refused() -> None:
     )
     assert done.returncode == 2
     assert "no notebook 'no_such' (have: bring_your_own_simulator" in done.stderr
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_imports_are_public(name: str) -> None:
+    code = "\n".join("".join(cell["source"]) for cell in code_cells(FOLDER / f"{name}.ipynb"))
+    assert not re.findall(r"(?:from|import) (?:cli|constraints|simulators|surrogate)\.\S+", code)
