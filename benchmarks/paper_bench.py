@@ -43,7 +43,7 @@ class Cost:
         return Cost(self.samples, evaluations, self.cpu + other.cpu, self.wall + other.wall)
 
     def scaled(self, samples: int) -> float:
-        """CPU seconds of so many samples."""
+        """CPU seconds of `samples` samples."""
         return self.cpu * samples / self.samples
 
 
@@ -105,7 +105,7 @@ class Bench:
         self.console.print(f"{time.strftime('%H:%M:%S')}  {text}", highlight=False, markup=False)
 
     def progress(self, what: str, total: int) -> Callable[[int], None]:
-        """Progress of so many steps, every tenth of them."""
+        """Report progress at every tenth of the steps."""
         done = 0
 
         def tell(steps: int) -> None:

@@ -23,7 +23,7 @@ from surrogate.model import Surrogate
 
 matplotlib.use("Agg")
 
-HERE = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).parents[2] / "shared" / "data"
 SHEETS = Path(__file__).parent / "results" / "images"
 SURE = 0.6  # confidence of the judge below which an image shows no digit
 JUDGE = 7  # seed of the judge, which is no other's
@@ -31,7 +31,7 @@ JUDGE = 7  # seed of the judge, which is no other's
 
 def data_file(bench: Bench, name: str) -> Path:
     """A file of the data's folder."""
-    path = Path(bench.options.data or HERE) / name
+    path = Path(bench.options.data or DATA) / name
     if not path.exists():
         raise Absent(f"there is no {path}; give the folder of {name} with --data")
     return path

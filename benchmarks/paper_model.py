@@ -104,7 +104,7 @@ def fit(
     say: Callable[[str], None] = lambda text: None,
     seed: int = 0,
 ) -> PaperModel:
-    """Train for so many CPU seconds on one thread, where so small a network wastes none of them."""
+    """Train on one thread, which suits so small a network, for the given CPU seconds."""
     data = simulate(network, samples=TRAJECTORIES, seed=seed)
     counts = torch.from_numpy(np.stack([data[name].values for name in names], 1)).float()
     mean, scale = counts.mean(0), counts.std(0)

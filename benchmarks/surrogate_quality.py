@@ -155,7 +155,7 @@ def paper(bench: Bench) -> Found | str:
     mine, other = truth.histograms(samples), truth.histograms(others)
     targets, body = [], []
     for a, b in zip(mine, other, strict=True):
-        # what cannot be told from 0 counts as much as the noise
+        # an excess below the noise counts as the noise
         excess = max(a.ratio() - 1, a.noise())
         closer, nearer = (b.ratio() - 1) / excess, b.ratio() / a.ratio()
         targets.append(Target(f"{a.name}: excess over the floor, theirs / ours", closer, 1.7))

@@ -47,7 +47,7 @@ class Fresh:
 
 
 def learned(sliced: float, steps: int) -> Preconditioned:
-    """The mixture's denoiser after so many steps."""
+    """A denoiser of the mixture after `steps` training steps."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         denoiser = Preconditioned(ResidualMLP(1, width=64, depth=2))
