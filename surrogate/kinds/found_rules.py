@@ -1,0 +1,363 @@
+"""Rules that data show: orders A <= B, variables that only rise or fall, linear identities.
+
+A rule that no value breaks may still be chance, so it needs evidence that it could have failed.
+
+Order (and rise: x(t-1) <= x(t)). The gap d = B - A >= 0 must touch 0: with k values below the k-th
+smallest gap h, and m between h and 2h, a density that goes on geometrically below 0 would have put
+k²/m values into [-h, 0), where there are none. If that is large, 0 is an edge of the data and not
+the end of a tail. An order must also say more than the two ranges do: values of A and B from
+different samples break it.
+
+Identity Σ w_i x_i = c with small whole weights, exact up to rounding, between variables that vary.
+The covariance of the variables shows whether there is one at all; then those of 2, 3 and 4
+variables are tried.
+
+Evidence comes from samples that share no values; every value of the data must obey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from constraints import Formula, parse
+from constraints.ast.printer import number
+from constraints.ast.terms import Name
+
+MIN_VALUES = 1_000  # of a variable, in samples that share none
+MIN_SAMPLES = 40  # that share no values
+NEAREST = 50  # gaps that tell whether 0 is an edge
+MIN_EXPECTED = 15.0  # values that a smooth density would have put on the other side of 0
+MIN_NEAR_SAMPLES = 15  # in which the nearest gaps lie
+MIN_SHUFFLED = 0.02  # share of values from different samples that break an order
+MIN_VARYING = 50  # values of a member of an identity that are not its most frequent one
+MAX_EVIDENCE = 400_000  # values of a variable that evidence is computed from
+MAX_VARIABLES = 40
+MAX_MEMBERS = 14  # variables among which identities are searched
+NULL = 1e-9  # eigenvalue of a correlation matrix below which there may be an identity
+ROUNDING = 64.0  # units in the last place by which a sum of real numbers may differ
+
+Values = Mapping[str, np.ndarray]  # (n, T) of series, (n, 1) of columns; NaN where one is missing
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A variable that may take part in a rule. `precision`: relative, of its type."""
+
+    name: str
+    integer: bool
+    precision: float = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class FoundRule:
+    """A rule, by its name; `broken` (n, T) or (n, T - 1) says where values break it."""
+
+    name: str
+    formula: Formula
+    broken: Callable[[Values], np.ndarray]
+
+
+def find(
+    quantities: Sequence[Quantity],
+    evidence: Values,
+    batches: Callable[[], Iterable[Values]],
+    *,
+    series: bool,
+) -> list[FoundRule]:
+    """The rules that all values (`batches`) obey and that `evidence` makes more than chance.
+
+    `evidence`: values of samples that share none. `series`: values are over time.
+    """
+    rows, steps = next(iter(evidence.values())).shape if evidence else (0, 0)
+    if rows < MIN_SAMPLES or rows * steps < MIN_VALUES or len(quantities) > MAX_VARIABLES:
+        return []
+    varying = [each for each in quantities if _varies(evidence[each.name])]
+    identities = _verified(_identities(varying, evidence, series), batches)
+    copies = {name for each in identities if len(each.weights) == 2 for name in each.dependent}
+    others = [each for each in varying if each.name not in copies]
+    candidates = _orders(others, evidence, identities, series)
+    candidates += _courses(others, evidence) if series else []
+    found = [_made(each, series) for each in identities]
+    return found + list(_kept(candidates, batches))
+
+
+def _kept(candidates: list[FoundRule], batches: Callable[[], Iterable[Values]]) -> list[FoundRule]:
+    """The candidates that no value breaks."""
+    left = list(candidates)
+    for values in batches() if left else ():
+        left = [each for each in left if not each.broken(values).any()]
+    return left
+
+
+def _varies(values: np.ndarray) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(known.size) and bool(known.min() < known.max())
+
+
+# --- orders and courses ---------------------------------------------------------------------------
+
+
+def _orders(
+    quantities: Sequence[Quantity], evidence: Values, identities: Sequence[_Identity], series: bool
+) -> list[FoundRule]:
+    """A <= B, without those that follow from two others or from a sum of terms >= 0."""
+    known = {pair for each in identities for pair in each.orders(evidence)}
+    pairs = {
+        (a.name, b.name)
+        for a in quantities
+        for b in quantities
+        if a is not b and (a.name, b.name) not in known
+        if _ordered(evidence[a.name], evidence[b.name], a.integer and b.integer)
+    }
+    every = pairs | known
+    middles = [each.name for each in quantities]
+    return [
+        _order(a.name, b.name, series)
+        for a in quantities
+        for b in quantities
+        if (a.name, b.name) in pairs
+        if not any((a.name, m) in every and (m, b.name) in every for m in middles)
+    ]
+
+
+def _ordered(a: np.ndarray, b: np.ndarray, whole: bool) -> bool:
+    gap = b - a
+    if (gap < 0).any() or not touches_zero(gap, whole, trivial=(a == _mode(a)) & (b == _mode(b))):
+        return False
+    known = np.isfinite(gap)
+    rows = np.nonzero(known.any(1))[0]
+    other = np.roll(rows, len(rows) // 2)  # the same steps of another sample
+    with np.errstate(invalid="ignore"):
+        shuffled = a[rows] > b[other]
+    return bool(shuffled.sum() >= MIN_SHUFFLED * known[rows].sum())
+
+
+def touches_zero(gap: np.ndarray, whole: bool, trivial: np.ndarray | None = None) -> bool:
+    """Whether gaps (n, T) >= 0 have an edge at 0; `trivial` ones, by two frequent values, aside."""
+    known = np.isfinite(gap)
+    if trivial is not None:
+        known &= ~trivial
+    near = np.sort(gap[known])
+    if len(near) < MIN_VALUES // 2:
+        return False
+    if whole:
+        h = np.floor(near[NEAREST - 1]) + 1.0
+        below = known & (gap < h)
+        further = known & (gap >= h) & (gap < 2 * h)
+    else:
+        h = near[NEAREST - 1]
+        if h == 0:  # many are equal: how many are nearly so
+            positive = near[near > 0]
+            if len(positive) < NEAREST:
+                return False
+            h = positive[NEAREST - 1]
+        below = known & (gap <= h)
+        further = known & (gap > h) & (gap <= 2 * h)
+    expected = int(below.sum()) ** 2 / max(int(further.sum()), 1)
+    return expected >= MIN_EXPECTED and int(below.any(1).sum()) >= MIN_NEAR_SAMPLES
+
+
+def _mode(values: np.ndarray) -> float:
+    """The most frequent value, if it is a frequent one, else NaN."""
+    known = values[np.isfinite(values)]
+    found, counts = np.unique(known, return_counts=True)
+    frequent = counts.max() >= 0.05 * known.size and len(found) > 2
+    return float(found[counts.argmax()]) if frequent else float("nan")
+
+
+def _order(a: str, b: str, series: bool) -> FoundRule:
+    left, right = (_shown(name) for name in (a, b))
+    text = f"forall t: {left}(t) <= {right}(t)" if series else f"{left} <= {right}"
+    return FoundRule(f"{left} <= {right}", parse(text), lambda values: values[a] > values[b])
+
+
+def _courses(quantities: Sequence[Quantity], evidence: Values) -> list[FoundRule]:
+    """Series that never fall, or never rise."""
+    found = []
+    for each in quantities:
+        change = np.diff(evidence[each.name], axis=1)
+        for sign, words, relation in ((1, "never falls", ">="), (-1, "never rises", "<=")):
+            gap = sign * change
+            if gap.size and not (gap < 0).any() and (gap > 0).sum() >= NEAREST:
+                if touches_zero(gap, each.integer):
+                    found.append(_course(each.name, sign, words, relation))
+    return found
+
+
+def _course(name: str, sign: int, words: str, relation: str) -> FoundRule:
+    own = _shown(name)
+    formula = parse(f"forall t in [1, end]: {own}(t) {relation} {own}(t - 1)")
+    return FoundRule(
+        f"{own} {words}", formula, lambda values: sign * np.diff(values[name], axis=1) < 0
+    )
+
+
+# --- identities -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """Σ weight·x = total; `slack`: by which a sum of real numbers may differ, as a share."""
+
+    weights: Mapping[str, int]
+    total: float
+    slack: float
+
+    def broken(self, values: Values) -> np.ndarray:
+        parts = [weight * values[name] for name, weight in self.weights.items()]
+        size = sum(np.abs(part) for part in parts) + abs(self.total)
+        wrong: np.ndarray = np.abs(sum(parts) - self.total) > self.slack * size
+        return wrong
+
+    @property
+    def dependent(self) -> tuple[str, ...]:
+        """The member that is the sum of the others, if there is one: the last of equals."""
+        weights = self.weights
+        positive = [name for name, weight in weights.items() if weight > 0]
+        negative = [name for name, weight in weights.items() if weight < 0]
+        few, many = sorted((negative, positive), key=len)
+        if len(weights) == 2 and few:
+            return (list(weights)[-1],)
+        return tuple(few) if len(few) == 1 and abs(weights[few[0]]) == 1 and many else ()
+
+    def orders(self, evidence: Values) -> set[tuple[str, str]]:
+        """x_i <= the sum, where all terms are >= 0."""
+        if not self.dependent or self.total:
+            return set()
+        (total,) = self.dependent
+        others = [name for name in self.weights if name != total]
+        if len(others) > 1 and all(np.nanmin(evidence[name]) >= 0 for name in others):
+            return {(name, total) for name in others}
+        return set()
+
+
+def _identities(
+    quantities: Sequence[Quantity], evidence: Values, series: bool
+) -> list[_Identity]:
+    """Identities between few variables, each with a member that no other one has."""
+    pool = [each for each in quantities if _free(evidence[each.name])]
+    found: list[_Identity] = []
+    while len(members := _involved(pool, evidence)) > 1:
+        each = _search(members, evidence)
+        if each is None:
+            break
+        found.append(each)
+        gone = each.dependent or (list(each.weights)[-1],)
+        pool = [one for one in pool if one.name not in gone]
+    return found
+
+
+def _free(values: np.ndarray) -> bool:
+    """Whether a variable takes many values, in many samples, besides its most frequent one."""
+    known = np.isfinite(values)
+    found, counts = np.unique(values[known], return_counts=True)
+    other = known & (values != found[counts.argmax()])
+    return int(other.sum()) >= MIN_VARYING and int(other.any(1).sum()) >= MIN_NEAR_SAMPLES
+
+
+def _points(quantities: Sequence[Quantity], evidence: Values) -> np.ndarray:
+    """Values (m, V) at which none is missing."""
+    table = np.stack([evidence[each.name].ravel() for each in quantities], 1)
+    return table[np.isfinite(table).all(1)]
+
+
+def _involved(pool: Sequence[Quantity], evidence: Values) -> list[Quantity]:
+    """The variables that an identity may be about: those with a direction of no variance."""
+    if len(pool) < 2:
+        return []
+    points = _points(pool, evidence)
+    if len(points) < MIN_VALUES // 2:
+        return []
+    scaled = points - points.mean(0)
+    deviation = scaled.std(0)
+    if not (np.isfinite(deviation) & (deviation > 0)).all():
+        return []
+    scaled /= deviation
+    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(scaled))
+    null = vectors[:, values < NULL]
+    used = (np.abs(null) > 1e-4).any(1)
+    return [each for each, one in zip(pool, used, strict=True) if one][:MAX_MEMBERS]
+
+
+def _search(members: Sequence[Quantity], evidence: Values) -> _Identity | None:
+    """The identity of fewest variables."""
+    for size in (2, 3, 4):
+        choices = (1, -1) if size == 4 else (1, -1, 2, -2)
+        for some in combinations(members, size):
+            points = _points(some, evidence)
+            if len(points) < MIN_VALUES // 2:
+                continue
+            few = points[:: max(1, len(points) // 200)]
+            slack = 0.0 if all(each.integer for each in some) else max(e.precision for e in some)
+            for signs in product(choices, repeat=size - 1):
+                if _exact(few, (1, *signs), slack * ROUNDING):
+                    total = _exact(points, (1, *signs), slack * ROUNDING)
+                    if total:
+                        names = [each.name for each in some]
+                        weights = dict(zip(names, (1, *signs), strict=True))
+                        return _Identity(weights, total[0], slack * ROUNDING)
+    return None
+
+
+def _exact(points: np.ndarray, weights: Sequence[int], slack: float) -> tuple[float] | None:
+    """(the total,) if Σ weight·x is the same at all points."""
+    parts = points * np.array(weights, float)
+    sums, size = parts.sum(1), np.abs(parts).sum(1)
+    total = float(np.median(sums))
+    if abs(total - round(total)) <= slack * float(size.max()):
+        total = float(round(total))
+    return (total,) if bool((np.abs(sums - total) <= slack * (size + abs(total))).all()) else None
+
+
+def _verified(
+    identities: Sequence[_Identity], batches: Callable[[], Iterable[Values]]
+) -> list[_Identity]:
+    left = list(identities)
+    for values in batches() if left else ():
+        left = [each for each in left if not each.broken(values).any()]
+    return left
+
+
+def _made(identity: _Identity, series: bool) -> FoundRule:
+    def text(at: str) -> str:
+        weights, total = dict(identity.weights), identity.total
+        if identity.dependent and not total:
+            (own,) = identity.dependent
+            sign = -weights.pop(own)
+            return f"{_shown(own)}{at} = {_sum({k: sign * w for k, w in weights.items()}, at)}"
+        return f"{_sum(weights, at)} = {number(total)}"
+
+    formula = parse(f"forall t: {text('(t)')}" if series else text(""))
+    return FoundRule(text(""), formula, identity.broken)
+
+
+def _sum(weights: Mapping[str, int], at: str) -> str:
+    """x + 2 * y - z."""
+    found = ""
+    for name, weight in sorted(weights.items(), key=lambda item: item[1] < 0):
+        part = f"{_shown(name)}{at}"
+        part = part if abs(weight) == 1 else f"{abs(weight)} * {part}"
+        sign = "-" if weight < 0 else "+"
+        found = f"{found} {sign} {part}" if found else (f"-{part}" if weight < 0 else part)
+    return found
+
+
+def _shown(name: str) -> str:
+    """A name as formulas write it, quoted where it must be."""
+    return str(Name(name))
+
+
+def thinned(samples: int, steps: int, overlap: int) -> np.ndarray:
+    """Numbers of samples that share no values, of at most so many values together."""
+    rows = np.arange(0, samples, overlap + 1)
+    most = max(1, MAX_EVIDENCE // max(1, steps))
+    return rows[:: max(1, -(-len(rows) // most))]
+
+
+def slices_of(samples: int, size: int) -> Iterator[slice]:
+    for start in range(0, samples, size):
+        yield slice(start, min(samples, start + size))
