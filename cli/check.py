@@ -130,11 +130,11 @@ def _target(out: str | None, force: bool, kind: Kind, source: Data) -> Path | No
 
 
 def _consistency(source: Data, path: str) -> dict[str, Formula]:
-    from constraints.physics.rules import from_network
+    from surrogate.io.rules import rules_in
     from surrogate.kinds.signals import described
 
     about = described(source)
-    found = from_network(about)
+    found = rules_in(source.attrs)
     if about and not found:
         raise UsageError(
             f"--consistency: nothing can be derived from the network of {path!r}",

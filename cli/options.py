@@ -173,6 +173,14 @@ def _number(text: str, part: str, option: str) -> float:
         ) from None
 
 
+def declared(texts: tuple[str, ...], option: str) -> dict[str, Formula]:
+    """The rules of an option, those of files included, under their text."""
+    from constraints import parse
+
+    found = [_placed(place, parse, text) for place, text in _written(texts, option)]
+    return {str(rule): rule for rule in found}
+
+
 def check_syntax(where: tuple[str, ...], bridges: tuple[str, ...]) -> None:
     """Refuse rules that cannot be parsed, before a model or data are loaded."""
     import constraints
@@ -205,11 +213,11 @@ def formulas(
     return {str(rule): rule for rule in found}
 
 
-def _written(where: tuple[str, ...]) -> list[tuple[str, str]]:
+def _written(where: tuple[str, ...], option: str = "--where") -> list[tuple[str, str]]:
     """(place, text) of each rule, those of files included."""
     every: list[tuple[str, str]] = []
     for text in where:
-        every += files.read_rules(text[1:]) if text.startswith("@") else [("--where", text)]
+        every += files.read_rules(text[1:]) if text.startswith("@") else [(option, text)]
     return every
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from surrogate.diffusion.training import State, Trainer
 from surrogate.errors import ModelError, TrainingError, suggesting, whole_number
 from surrogate.kinds import kind_of
 from surrogate.kinds.codec import NONE
+from surrogate.kinds.rule_options import RuleOptions, Where
 from surrogate.model import Surrogate
 from surrogate.random import Training, stream
 from surrogate.validation import validate
@@ -49,9 +50,11 @@ class Run:
         device: str = "cpu",
         *,
         transforms: Mapping[str, str] = NONE,
+        rules: RuleOptions = RuleOptions(),  # noqa: B008
         resume: bool = True,
     ) -> None:
-        """`transforms`: see the codec's; "auto" for variables that are not named. `resume`: go on
+        """`transforms`: see the codec's; "auto" for variables that are not named. `rules`: what
+        is declared of the data, and whether rules are searched for. `resume`: go on
         from the checkpoint, if there is one.
         """
         seed = whole_number(seed, "seed")
@@ -72,6 +75,8 @@ class Run:
                 value=count,
                 remedy=f"give {MIN_SAMPLES} or more",
             )
+        data, self.rules = self.kind.with_rules(data, rules)
+        self.data = data
         self.split = split(count, seed, self.kind.overlap(data))
         self.learned = count - len(self.split.excluded)
         codec = self.kind.fit_codec(data, self.split.learned, transforms)
@@ -216,6 +221,9 @@ def fit(
     iterations: int | None = None,
     device: str = "cpu",
     transforms: Mapping[str, str] = NONE,
+    rules: Where | None = None,
+    rules_found: bool = True,
+    rules_refused: Sequence[str] = (),
     types: Mapping[str, str] = NONE,
     missing: str | None = None,
     progress: Callable[[Trainer], None] = lambda trainer: None,
@@ -227,10 +235,15 @@ def fit(
     `transforms`, of trajectories: variable -> "identity", "log", "logit(LOW, HIGH)"; others are
     chosen by the data. `types`, of tables: column -> "number", "integer", "category", "boolean",
     "date" or "ignore"; `missing`, of tables: "model" (the default), "refuse" or "drop".
+    `rules`: formulas that all data obey, such as "Low <= Close" (at every step), and so samples
+    shall; a text, a formula, or a list or dict of them. `rules_found`: search the data for others,
+    orders and linear identities; `rules_refused`: names of found rules that are not to be kept.
     `progress` is called with the trainer after every step.
     """
     chosen = preset_named(preset, iterations)
     given = {"types": types, "missing": missing}
     options = {name: value for name, value in given.items() if value}
     samples = kind_of(data).from_python(data, **options)
-    return Run(samples, seed, chosen, device=device, transforms=transforms).fit(progress)
+    stated = RuleOptions(rules, rules_found, rules_refused)
+    run = Run(samples, seed, chosen, device=device, transforms=transforms, rules=stated)
+    return run.fit(progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,11 +14,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Formula, Layout, Program, conjunction, instances_of, parse
+from constraints import Formula, Program, conjunction, instances_of
 from constraints.compile.dependents import implied_values
-from constraints.compile.names import of_instances, with_explicit_steps
+from constraints.compile.names import of_instances
 from constraints.errors import FormulaError
-from constraints.physics.rules import from_network
 from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, whole_number
 from surrogate.guidance.diagnostics import Diagnostics
@@ -31,11 +30,9 @@ from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import Settings
 from surrogate.kinds import kind_of
 from surrogate.kinds.labels import label
-from surrogate.kinds.signals import described
+from surrogate.kinds.rule_options import Where as Where
+from surrogate.kinds.rules import rules_from as rules_from
 from surrogate.random import Sampling
-
-Rule = Formula | str
-Where = Rule | Sequence[Rule] | Mapping[str, Rule]
 
 GUIDED_HARDNESS = 10.0  # of methods that follow gradients, unless given
 PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance rate
@@ -127,41 +124,6 @@ def sample(
     return Answer(data, found)
 
 
-def rules_from(where: Where, layout: Layout) -> dict[str, Formula]:
-    """Rules by name, from a formula, a text, or a list or dict of either; the name of a rule
-    without one is its text."""
-    if isinstance(where, Mapping):
-        named = {str(name): _formula(rule, layout) for name, rule in where.items()}
-    elif isinstance(where, (Formula, str)):
-        only = _formula(where, layout)
-        named = {str(only): only}
-    elif isinstance(where, Sequence):
-        named = {str(rule): rule for rule in (_formula(each, layout) for each in where)}
-    else:
-        raise ModelError(
-            f"where cannot be of type {type(where).__name__}",
-            value=where,
-            allowed=["a formula", "a text", "a list of either", "a dict of either"],
-        )
-    if not named:
-        raise ModelError(
-            "where holds no rule", value=where, remedy="leave it out for plain samples"
-        )
-    return named
-
-
-def _formula(rule: Rule, layout: Layout) -> Formula:
-    if isinstance(rule, Formula):
-        return rule
-    if isinstance(rule, str):
-        return with_explicit_steps(parse(rule), layout)
-    raise ModelError(
-        f"a rule cannot be of type {type(rule).__name__}",
-        value=rule,
-        allowed=["a formula", "a text"],
-    )
-
-
 def dataset_of(scenario: Scenario, x: Tensor) -> xr.Dataset:
     """Points (n, D) as a dataset; several instances have a dimension of their own."""
     data = scenario.prior.codec.to_dataset(scenario.shaped(x))  # in the precision of verdicts
@@ -194,7 +156,7 @@ def _scenario(
     _check_instances(formula, prior)
     single = prior.codec.layout()
     layout = replace(single, instances=instances_of(formula))
-    laws = from_network(described(prior.codec.to_dataset(torch.zeros(1, *prior.shape))))
+    laws = dict(prior.codec.imposed_rules)
     always = [*laws.values(), *implied_values(prior.codec.followers(), single, formula)]
     given = [rule for each in always for rule in of_instances(each, layout)]
     # a proof lowers single conjuncts by itself, so that it can name those that contradict

@@ -18,7 +18,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Layout
+from constraints import Formula, Layout
 from constraints.compile.dependents import DependentColumn
 from constraints.gaussian.latent import LatentMap
 from surrogate.errors import ModelError
@@ -119,6 +119,16 @@ class Codec(ABC):
     def latent(self, x: Tensor) -> dict[str, Tensor]:
         """Signals in the coordinates that `warps` leads from, where a signal has one."""
         return self.decode(x)
+
+    @property
+    def rules(self) -> Mapping[str, Formula]:
+        """Rules that all data obey, by name: of a network, declared, or found in the data."""
+        return NONE
+
+    @property
+    def imposed_rules(self) -> Mapping[str, Formula]:
+        """Those of the rules that guidance makes samples obey."""
+        return self.rules
 
     def followers(self) -> Mapping[str, DependentColumn]:
         """Signals that follow from the words of another."""

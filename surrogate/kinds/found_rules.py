@@ -17,7 +17,7 @@ Evidence comes from samples that share no values; every value of the data must o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -182,9 +182,9 @@ def _courses(quantities: Sequence[Quantity], evidence: Values) -> list[FoundRule
         change = np.diff(evidence[each.name], axis=1)
         for sign, words, relation in ((1, "never falls", ">="), (-1, "never rises", "<=")):
             gap = sign * change
-            if gap.size and not (gap < 0).any() and (gap > 0).sum() >= NEAREST:
-                if touches_zero(gap, each.integer):
-                    found.append(_course(each.name, sign, words, relation))
+            moves = gap.size and not (gap < 0).any() and (gap > 0).sum() >= NEAREST
+            if moves and touches_zero(gap, each.integer):
+                found.append(_course(each.name, sign, words, relation))
     return found
 
 
@@ -235,9 +235,7 @@ class _Identity:
         return set()
 
 
-def _identities(
-    quantities: Sequence[Quantity], evidence: Values, series: bool
-) -> list[_Identity]:
+def _identities(quantities: Sequence[Quantity], evidence: Values, series: bool) -> list[_Identity]:
     """Identities between few variables, each with a member that no other one has."""
     pool = [each for each in quantities if _free(evidence[each.name])]
     found: list[_Identity] = []
@@ -262,7 +260,8 @@ def _free(values: np.ndarray) -> bool:
 def _points(quantities: Sequence[Quantity], evidence: Values) -> np.ndarray:
     """Values (m, V) at which none is missing."""
     table = np.stack([evidence[each.name].ravel() for each in quantities], 1)
-    return table[np.isfinite(table).all(1)]
+    complete: np.ndarray = table[np.isfinite(table).all(1)]
+    return complete
 
 
 def _involved(pool: Sequence[Quantity], evidence: Values) -> list[Quantity]:
@@ -356,8 +355,3 @@ def thinned(samples: int, steps: int, overlap: int) -> np.ndarray:
     rows = np.arange(0, samples, overlap + 1)
     most = max(1, MAX_EVIDENCE // max(1, steps))
     return rows[:: max(1, -(-len(rows) // most))]
-
-
-def slices_of(samples: int, size: int) -> Iterator[slice]:
-    for start in range(0, samples, size):
-        yield slice(start, min(samples, start + size))

@@ -27,6 +27,7 @@ from surrogate.io.grids import check_names
 from surrogate.io.paths import check_target
 from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.kinds.label_names import LABEL_MEANINGS
+from surrogate.kinds.rule_options import NO_RULES, RuleOptions, StatedRules
 from surrogate.reports import card as cards
 
 if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do not need
@@ -105,6 +106,17 @@ class Kind(ABC):
     half_precision: ClassVar[bool] = False  # whether weights are kept as float16
     validation_samples: ClassVar[int] = 4096  # held-out ones that the loss is measured with
     detects_copies: ClassVar[bool] = False  # whether `compare` takes the training data, `train=`
+
+    def with_rules(self, data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
+        """The dataset with rules that all samples obey in an attribute, and these rules; ModelError
+        for a declared rule that the data break."""
+        if options.declared is not None or options.refused:
+            raise ModelError(
+                f"rules are declared of series and of columns, not of {self.name}",
+                value=options.declared,
+                remedy="leave them out",
+            )
+        return data, NO_RULES
 
     @abstractmethod
     def fit_codec(

@@ -16,12 +16,12 @@ import numpy as np
 import xarray as xr
 
 from constraints import FormulaError
-from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
 from surrogate.evaluation.result import Evaluation
 from surrogate.evaluation.verdict import Verdict
 from surrogate.evaluation.weights import effective_sample_size, normalised_weights
 from surrogate.io.attributes import json_object, number, simulation
+from surrogate.io.rules import rules_in
 from surrogate.reports.requirements import Requirements
 from surrogate.reports.trust import verdict
 
@@ -184,7 +184,7 @@ def _rules(data: xr.Dataset, share: np.ndarray | None) -> tuple[Rule, ...]:
     if verdicts is None or margins is None or "rule" not in data.coords:
         return ()
     try:
-        physics = from_network(simulation(data.attrs))
+        physics = rules_in(data.attrs)
     except FormulaError:
         physics = {}
     known = {*physics, *map(str, physics.values())}

@@ -9,8 +9,7 @@ from typing import Any
 
 from constraints import Formula, FormulaError, parse
 from constraints.ast import formulas as f
-from constraints.physics.rules import from_network
-from surrogate.io.attributes import simulation
+from surrogate.io.rules import rules_in
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def requirements_in(
         return None
     try:
         whole = parse(text)
-        implied = set(from_network(simulation(attrs)).values())
+        implied = set(rules_in(attrs).values())
     except FormulaError:  # of another version, or by a stranger
         return Requirements(text, (Requirement(text),))
     conjuncts = whole.parts if isinstance(whole, f.And) else (whole,)

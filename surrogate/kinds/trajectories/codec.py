@@ -14,7 +14,7 @@ is left out of the tensor. Decoding is differentiable, for constraints are in da
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -24,12 +24,12 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Layout
+from constraints import Formula, Layout
 from constraints.errors import Action
 from constraints.physics.linear_laws import LinearLaw, linear_laws
-from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
 from surrogate.io.attributes import simulation_in
+from surrogate.io.rules import all_rules, attribute, stated_in
 from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
@@ -54,6 +54,9 @@ class TimeSeriesCodec(Codec):
     coords: Mapping[str, Mapping[str, Any]]  # as `stored.pack` writes them
     about: str = ""  # the dataset's own surrogate_config
     ignored: tuple[str, ...] = ()  # variables of the data that are not learned
+    stated: Mapping[str, str] = field(
+        default_factory=dict
+    )  # rules that were declared or found: name -> text
 
     kind = "time series"
     noun = "trajectories"
@@ -78,7 +81,8 @@ class TimeSeriesCodec(Codec):
         made = fit(data, transforms, laws, chunk)
         about = data.attrs.get("surrogate_config")
         about = about if isinstance(about, str) else ""
-        return cls(**vars(made), coords=stored.coordinates(data), about=about)
+        coords, stated = stored.coordinates(data), stated_in(data.attrs)
+        return cls(**vars(made), coords=coords, about=about, stated=stated)
 
     # --- properties -------------------------------------------------------------------------------
 
@@ -118,6 +122,11 @@ class TimeSeriesCodec(Codec):
     def restored(self) -> tuple[str, ...]:
         """Species that follow from conservation laws; they have no channel."""
         return tuple(relation.dependent for relation in self.relations)
+
+    @cached_property
+    def rules(self) -> Mapping[str, Formula]:
+        """Those of the network, then those that were found or declared."""
+        return all_rules(self.about, self.stated)
 
     def layout(self) -> Layout:
         """The signals that `decode` gives, as formulas see them."""
@@ -229,8 +238,7 @@ class TimeSeriesCodec(Codec):
     @cached_property
     def linear_laws(self) -> tuple[LinearLaw, ...]:
         """The rules of every trajectory that are linear in the values at t and t-1."""
-        rules = from_network(simulation_in(self.about)).values()
-        rows = [linear_laws(rule, self.signals) for rule in rules]
+        rows = [linear_laws(rule, self.signals) for rule in self.rules.values()]
         return tuple(law for found in rows for law in found or ())
 
     @cached_property
@@ -321,6 +329,7 @@ class TimeSeriesCodec(Codec):
             turned = values.T if variable.dims == ("time", "sample") else values
             made[name] = (variable.dims, turned, dict(variable.attrs))
         own = {"surrogate_config": self.about} if self.about else {}
+        own |= attribute(self.stated)
         coords = stored.unpacked(self.coords, len(x))
         return xr.Dataset(made, coords, {**own, **attrs})
 

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from constraints import FormulaError, Program, compiled
 from constraints.explanation import chunk_size, percent
-from constraints.physics.rules import from_network
 from surrogate.evaluation import distances
 from surrogate.evaluation.metrics import (
     Accuracy,
@@ -43,6 +42,7 @@ from surrogate.evaluation.result import (
 )
 from surrogate.evaluation.verdict import Reason
 from surrogate.evaluation.weights import Array, effective_sample_size
+from surrogate.io.rules import rules_in
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.signals import described, samples_of
 from surrogate.kinds.trajectories.align import Side, align, columns, values
@@ -175,29 +175,38 @@ def classifier(pair: Pair) -> Finding:
 
 @dataclass(frozen=True)
 class Consistency(Finding):
-    """The share of samples that obey the rules of the network that the data describe."""
+    """The share of samples that obey the rules that the data carry.
+
+    network: whether the rules are those of a network that the data describe.
+    """
 
     share: float | None
     rules: int
+    network: bool = True
 
     def values(self) -> Mapping[str, Any]:
-        return {"consistent": self.share, "rules": self.rules}
+        stated = {} if self.network else {"rules_of": "the data"}
+        return {"consistent": self.share, "rules": self.rules, **stated}
 
     def rows(self) -> Iterator[Row]:
         if self.share is not None:
-            note = f"{self.rules} rule{'s' * (self.rules > 1)} of the network"
+            note = f"{self.rules} rule{'s' * (self.rules > 1)} {_owner(self.values())}"
             yield "consistent", percent(self.share), "", "", note
 
     def reasons(self) -> Iterator[Reason]:
         if self.share is not None and self.share < 1:
             broken = percent(1 - self.share)
-            yield Reason("care", f"{broken} of the samples break a law of the network.")
+            yield Reason("care", f"{broken} of the samples break a law {_owner(self.values())}.")
+
+
+def _owner(found: Mapping[str, Any]) -> str:
+    return f"of {found.get('rules_of', 'the network')}"
 
 
 def _consistency_card(found: Mapping[str, Any]) -> list[CardRow]:
     if found.get("consistent") is None:
         return []
-    name = f"obey the {found['rules']} rules of the network"
+    name = f"obey the {found['rules']} rules {_owner(found)}"
     return [(name, f"{found['consistent']:.2%}", "", "")]
 
 
@@ -205,9 +214,9 @@ def _consistency_card(found: Mapping[str, Any]) -> list[CardRow]:
 def consistency(pair: Pair) -> Finding:
     """The rules that the network of the samples, or of the reference, implies; none is added."""
     x = pair.x
-    about = described(x.data) or described(pair.y.data)
+    rules = rules_in(x.data.attrs) or rules_in(pair.y.data.attrs)
     programs: list[Program] = []
-    for rule in from_network(about).values() if about else ():
+    for rule in rules.values():
         try:
             programs.append(compiled(rule, x.layout))
         except FormulaError:  # about a species that the data leave out
@@ -219,7 +228,9 @@ def consistency(pair: Pair) -> Finding:
         for start in range(0, len(x.weights), size := chunk_size(programs)):
             batch = {name: value[start : start + size] for name, value in x.tensors.items()}
             verdicts.append(torch.stack([each.verdict(batch) for each in programs]).all(0))
-    return Consistency(x.share(torch.cat(verdicts).double().numpy()), len(programs))
+    share = x.share(torch.cat(verdicts).double().numpy())
+    network = bool(described(x.data) or described(pair.y.data))
+    return Consistency(share, len(programs), network)
 
 
 @METRICS.finding("satisfied")

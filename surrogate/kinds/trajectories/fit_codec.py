@@ -22,6 +22,7 @@ from surrogate.io.attributes import json_object
 from surrogate.kinds.codec import Samples
 from surrogate.kinds.signals import slices
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
+from surrogate.kinds.trajectories.rules import laws_in_rules
 from surrogate.kinds.trajectories.statistics import Edges, Moments, Skewness, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
 from surrogate.kinds.trajectories.variables import (
@@ -59,7 +60,7 @@ def fit(
     chunk: int | None,
 ) -> Fit:
     """Two passes over the data."""
-    signals, found, ignored = survey(data)
+    signals, surveyed, ignored = survey(data)
     samples, steps = data.sizes["sample"], data.sizes["time"]
     if samples < 2:
         raise ModelError(
@@ -74,9 +75,10 @@ def fit(
             remedy="leave it out for a chunk that fits in memory",
         )
     rows = list(slices(samples, chunk or max(1, CHUNK_VALUES // steps)))
-    variables = _with_transforms(found, transforms, signals)
+    variables = _with_transforms(surveyed, transforms, signals)
     variables = tuple(_with_words(data, v, rows) if v.kind == "words" else v for v in variables)
-    relations = _relations(data, variables, transforms, laws)
+    found = laws_in_rules(data, variables, signals, rows) if laws is None else []
+    relations = _relations(data, variables, transforms, laws, found)
     variables, relations = _first_pass(data, variables, relations, transforms, rows)
     moments, edges = _second_pass(data, variables, relations, rows)
     variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
@@ -182,11 +184,13 @@ def _relations(
     variables: Sequence[Variable],
     transforms: Mapping[str, str],
     laws: Sequence[Law] | None,
+    stated: Sequence[Law],
 ) -> tuple[Relation, ...]:
     series = [v for v in variables if v.kind in NUMBER_KINDS and not v.static]
     names = [v.name for v in series]
     if laws is None:
         known: Any = json_object(data.attrs.get("surrogate_config")).get("conservation_laws") or []
+        known = [*checked_laws(known), *stated]
     else:
         known = laws
         for name in {name for law in checked_laws(laws) for name in law} - set(names):

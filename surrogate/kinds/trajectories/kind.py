@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from constraints.physics.rules import from_network
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
-from surrogate.io.attributes import OVERLAP, simulation_in
+from surrogate.io.attributes import OVERLAP
 from surrogate.io.formats import TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
+from surrogate.io.rules import all_rules
 from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Kind
 from surrogate.kinds.trajectories import files
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from surrogate.kinds.codec import Codec
     from surrogate.kinds.decoder import Decoder
     from surrogate.kinds.drawing import Drawing
+    from surrogate.kinds.rule_options import RuleOptions, StatedRules
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -73,6 +74,9 @@ class Trajectories(Kind):
 
     # --- learning ---------------------------------------------------------------------------------
 
+    def with_rules(self, data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
+        return trajectories.rules.with_rules(data, options)
+
     def fit_codec(
         self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
     ) -> Codec:
@@ -88,7 +92,8 @@ class Trajectories(Kind):
         )
 
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
-        return from_network(simulation_in(config.get("about")))
+        stated = config.get("rules")
+        return all_rules(config.get("about"), stated if isinstance(stated, Mapping) else {})
 
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
         channels, steps = codec.shape

@@ -183,7 +183,7 @@ class Totals:
     def resolved(self) -> Relation:
         """The relation with its total: a number, a static variable or a name of its own."""
         if self.high - self.low <= self.slack:
-            return replace(self.relation, total=self.low)
+            return replace(self.relation, total=self.low if abs(self.low) > self.slack else 0.0)
         name = self.same[0] if self.same else f"total of {self.relation}"
         return replace(self.relation, total=name)
 
