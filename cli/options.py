@@ -173,7 +173,7 @@ def _number(text: str, part: str, option: str) -> float:
         ) from None
 
 
-def declared(texts: tuple[str, ...], option: str) -> dict[str, Formula]:
+def formulas_in(texts: tuple[str, ...], option: str) -> dict[str, Formula]:
     """The rules of an option, those of files included, under their text."""
     from constraints import parse
 

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from cli import complete, console, files, options, pictures, tables
+from cli import complete, console, files, options, pictures, stated_rules, tables
 from cli.console import SECONDS_BETWEEN_LINES
 from cli.errors import UsageError
 from cli.sections import Command, section
@@ -69,31 +69,7 @@ FIRST_TRAJECTORIES = 20_000  # simulated trajectories that the codec and the car
         help="Learn NAME as it is (identity), its log or logit(LOW,HIGH) [default: by its tail].",
     ),
 )
-@section(
-    "Rules",
-    click.option(
-        "--rule",
-        "declared",
-        multiple=True,
-        metavar="RULE",
-        shell_complete=complete.files,
-        help='Rule that all data obey and samples shall, "Low <= Close" (at every step), or @file '
-        "with a rule on each line; repeatable.",
-    ),
-    click.option(
-        "--no-rule",
-        "refused",
-        multiple=True,
-        metavar="NAME",
-        help="Refuse a rule that train found in the data and lists by this name; repeatable.",
-    ),
-    click.option(
-        "--no-found-rules",
-        is_flag=True,
-        help="Search the data for no rules: orders (A <= B), variables that only rise or fall, "
-        "linear identities (count = casual + registered).",
-    ),
-)
+@stated_rules.options
 @options.out("model", "Folder of the model.")
 @section(
     "Output", click.option("--resume", is_flag=True, help="Continue an interrupted training run.")
@@ -112,8 +88,8 @@ def command(
     types: tuple[str, ...],
     image: dict[str, Any],
     transforms: tuple[str, ...],
-    declared: tuple[str, ...],
-    refused: tuple[str, ...],
+    rule: tuple[str, ...],
+    no_rule: tuple[str, ...],
     no_found_rules: bool,
     seed: int,
     out: str,
@@ -149,7 +125,7 @@ def command(
             remedy="give one of them",
         )
     wanted = _transforms(transforms)
-    stated = options.declared(declared, "--rule") or None
+    stated = stated_rules.declared(rule)
     target, folder = _places(out, resume, force)
     say = console.messages(quiet)
     make = None
@@ -179,14 +155,14 @@ def command(
         checkpoints,
         device,
         transforms=wanted,
-        rules=RuleOptions(stated, not no_found_rules, refused),
+        rules=RuleOptions(stated, not no_found_rules, no_rule),
         resume=resume,
     )
     codec, trainer = run.model.codec, run.trainer
     size = sum(weight.numel() for weight in trainer.weights.values())
     extent = run.model.kind.extent(source, codec.learned)
     say.print(f"{escape(extent)}; a network of {size:,} weights")
-    _tell_rules(run, say)
+    stated_rules.tell(run.rules, say)
     if trainer.step:
         say.print(f"going on from step {trainer.step:,}")
     model = _trained(run, target, checkpoints, say)
@@ -194,15 +170,6 @@ def command(
     _report(model, target, say.print)
     if as_json:
         click.echo(store.to_json({"path": str(target), **model.about}))
-
-
-def _tell_rules(run: Run, say: Console) -> None:
-    """Which rules samples shall obey besides those of a network, and how to refuse found ones."""
-    if run.rules.declared:
-        say.print(escape(f"declared: {'; '.join(run.rules.declared)}"))
-    if run.rules.found:
-        say.print(escape(f"found in the data: {'; '.join(run.rules.found)}"))
-        say.print("refuse one with --no-rule NAME, all with --no-found-rules")
 
 
 def _transforms(given: tuple[str, ...]) -> dict[str, str]:

@@ -17,6 +17,7 @@ Evidence comes from samples that share no values; every value of the data must o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -72,6 +73,16 @@ def find(
 
     `evidence`: values of samples that share none. `series`: values are over time.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _find(quantities, evidence, batches, series)
+
+
+def _find(
+    quantities: Sequence[Quantity],
+    evidence: Values,
+    batches: Callable[[], Iterable[Values]],
+    series: bool,
+) -> list[FoundRule]:
     rows, steps = next(iter(evidence.values())).shape if evidence else (0, 0)
     if rows < MIN_SAMPLES or rows * steps < MIN_VALUES or len(quantities) > MAX_VARIABLES:
         return []
@@ -145,7 +156,7 @@ def touches_zero(gap: np.ndarray, whole: bool, trivial: np.ndarray | None = None
     if len(near) < MIN_VALUES // 2:
         return False
     if whole:
-        h = np.floor(near[NEAREST - 1]) + 1.0
+        h = max(near[NEAREST - 1], 1.0)
         below = known & (gap < h)
         further = known & (gap >= h) & (gap < 2 * h)
     else:
@@ -221,7 +232,7 @@ class _Identity:
         negative = [name for name, weight in weights.items() if weight < 0]
         few, many = sorted((negative, positive), key=len)
         if len(weights) == 2 and few:
-            return (list(weights)[-1],)
+            return tuple([name for name, weight in weights.items() if abs(weight) == 1][-1:])
         return tuple(few) if len(few) == 1 and abs(weights[few[0]]) == 1 and many else ()
 
     def orders(self, evidence: Values) -> set[tuple[str, str]]:
@@ -285,19 +296,20 @@ def _involved(pool: Sequence[Quantity], evidence: Values) -> list[Quantity]:
 def _search(members: Sequence[Quantity], evidence: Values) -> _Identity | None:
     """The identity of fewest variables."""
     for size in (2, 3, 4):
-        choices = (1, -1) if size == 4 else (1, -1, 2, -2)
+        sizes = (1,) if size == 4 else (1, 2)
+        signed = [sign * each for each in sizes for sign in (1, -1)]
+        choices = [each for each in product(sizes, *[signed] * (size - 1)) if math.gcd(*each) == 1]
         for some in combinations(members, size):
             points = _points(some, evidence)
             if len(points) < MIN_VALUES // 2:
                 continue
             few = points[:: max(1, len(points) // 200)]
             slack = 0.0 if all(each.integer for each in some) else max(e.precision for e in some)
-            for signs in product(choices, repeat=size - 1):
-                if _exact(few, (1, *signs), slack * ROUNDING):
-                    total = _exact(points, (1, *signs), slack * ROUNDING)
+            for chosen in choices:
+                if _exact(few, chosen, slack * ROUNDING):
+                    total = _exact(points, chosen, slack * ROUNDING)
                     if total:
-                        names = [each.name for each in some]
-                        weights = dict(zip(names, (1, *signs), strict=True))
+                        weights = {e.name: w for e, w in zip(some, chosen, strict=True)}
                         return _Identity(weights, total[0], slack * ROUNDING)
     return None
 

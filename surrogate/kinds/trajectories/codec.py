@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,11 +33,10 @@ from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
+from surrogate.kinds.trajectories.layout import same_grid
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
 from surrogate.kinds.trajectories.transforms import rounded
 from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number, survey
-
-REGRID = "interpolate, or train a model on this grid"
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +382,7 @@ class TimeSeriesCodec(Codec):
                     if variable.kind == "integer"
                     else (),
                 )
-        _same_grid(self.times, signals.times)
+        same_grid(self.times, signals.times)
 
     def _whole_total(self, name: str, other: Variable) -> bool:
         """Whether a real static is read as a count because it is a total of counts."""
@@ -402,24 +400,6 @@ class TimeSeriesCodec(Codec):
 
 def _type_of(variable: Variable) -> str:
     return f"{variable.kind} {'for each sample' if variable.static else 'for each step'}"
-
-
-def _same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
-    if len(own) != len(other):
-        raise ModelError(
-            f"the dataset has {len(other)} times, the model {len(own)}",
-            value=len(other),
-            remedy=REGRID,
-        )
-    gap = min((b - a for a, b in pairwise(own)), default=1.0)
-    for step, (a, b) in enumerate(zip(own, other, strict=True)):
-        if abs(a - b) > 1e-6 * gap:
-            raise ModelError(
-                f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
-                "model",
-                value=b,
-                remedy=REGRID,
-            )
 
 
 def fit_to(data: xr.Dataset, transforms: Mapping[str, str]) -> TimeSeriesCodec:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import xarray as xr
 
 from constraints import DataError, Layout, Signal
+from surrogate.errors import ModelError
 from surrogate.kinds import signals
 from surrogate.kinds.signals import tensors as tensors
+
+REGRID = "interpolate, or train a model on this grid"
 
 
 def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
@@ -49,3 +54,22 @@ def _times(data: xr.Dataset) -> tuple[float, ...]:
     if not np.isfinite(grid).all():
         raise DataError("some of the times are missing", remedy="drop or repair them")
     return tuple(grid.tolist())
+
+
+def same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
+    """ModelError unless two grids have the same times."""
+    if len(own) != len(other):
+        raise ModelError(
+            f"the dataset has {len(other)} times, the model {len(own)}",
+            value=len(other),
+            remedy=REGRID,
+        )
+    gap = min((b - a for a, b in pairwise(own)), default=1.0)
+    for step, (a, b) in enumerate(zip(own, other, strict=True)):
+        if abs(a - b) > 1e-6 * gap:
+            raise ModelError(
+                f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
+                "model",
+                value=b,
+                remedy=REGRID,
+            )
