@@ -32,6 +32,7 @@ from constraints.ast.lowered import Atom, HasClass
 from constraints.ast.walk import descend
 from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
+from constraints.compile.sums import without_sums
 from constraints.errors import ImpossibleError
 from constraints.gaussian.equations import Equations, bounds, split
 from constraints.gaussian.latent import to_latents
@@ -91,7 +92,8 @@ class Scenario:
         self.hard = hardness is None
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.size = self.instances * math.prod(prior.shape)
-        latent = without_dependents(self.program, prior.codec.followers(), soft=not self.hard)
+        latent = without_sums(self.program, prior.codec.sums())
+        latent = without_dependents(latent, prior.codec.followers(), soft=not self.hard)
         latent = to_latents(latent, prior.codec.warps(), soft=not self.hard)
         if latent.lowered == FALSE and self.hard:
             raise ImpossibleError(

@@ -18,8 +18,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import Formula, Layout
+from constraints import Formula, FormulaError, Layout, parse
 from constraints.compile.dependents import DependentColumn
+from constraints.compile.sums import DependentSum
 from constraints.gaussian.latent import LatentMap
 from surrogate.errors import ModelError
 
@@ -134,9 +135,28 @@ class Codec(ABC):
         """Signals that follow from the words of another."""
         return NONE
 
+    def sums(self) -> Mapping[str, DependentSum]:
+        """Signals that are sums of others, and restored from them."""
+        return NONE
+
     def warps(self) -> Mapping[str, LatentMap]:
         """Signal -> the map from its latents to data units; none where they are the same."""
         return NONE
+
+
+def rules_in_config(config: Mapping[str, Any]) -> dict[str, str]:
+    """Rules that were declared or found, from a codec's config; earlier versions have none."""
+    texts = config.get("rules", {})
+    if not isinstance(texts, Mapping):
+        raise ModelError("in the codec, rules are texts by name", value=texts)
+    for name, text in texts.items():
+        try:
+            parse(text if isinstance(text, str) else "")
+        except FormulaError as problem:
+            raise ModelError(
+                f"in the codec, the rule {name!r} cannot be read: {problem}", value=text
+            ) from None
+    return dict(texts)
 
 
 def plain(attrs: Mapping[Any, Any]) -> dict[str, Any]:

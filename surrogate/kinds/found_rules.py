@@ -182,8 +182,9 @@ def _mode(values: np.ndarray) -> float:
 
 def _order(a: str, b: str, series: bool) -> FoundRule:
     left, right = (_shown(name) for name in (a, b))
+    named = f"{_spoken(a)} <= {_spoken(b)}"
     text = f"forall t: {left}(t) <= {right}(t)" if series else f"{left} <= {right}"
-    return FoundRule(f"{left} <= {right}", parse(text), lambda values: values[a] > values[b])
+    return FoundRule(named, parse(text), lambda values: values[a] > values[b])
 
 
 def _courses(quantities: Sequence[Quantity], evidence: Values) -> list[FoundRule]:
@@ -203,7 +204,7 @@ def _course(name: str, sign: int, words: str, relation: str) -> FoundRule:
     own = _shown(name)
     formula = parse(f"forall t in [1, end]: {own}(t) {relation} {own}(t - 1)")
     return FoundRule(
-        f"{own} {words}", formula, lambda values: sign * np.diff(values[name], axis=1) < 0
+        f"{_spoken(name)} {words}", formula, lambda values: sign * np.diff(values[name], axis=1) < 0
     )
 
 
@@ -334,23 +335,24 @@ def _verified(
 
 
 def _made(identity: _Identity, series: bool) -> FoundRule:
-    def text(at: str) -> str:
+    def text(at: str, shown: Callable[[str], str] = _shown) -> str:
         weights, total = dict(identity.weights), identity.total
         if identity.dependent and not total:
             (own,) = identity.dependent
             sign = -weights.pop(own)
-            return f"{_shown(own)}{at} = {_sum({k: sign * w for k, w in weights.items()}, at)}"
-        return f"{_sum(weights, at)} = {number(total)}"
+            others = {name: sign * weight for name, weight in weights.items()}
+            return f"{shown(own)}{at} = {_sum(others, at, shown)}"
+        return f"{_sum(weights, at, shown)} = {number(total)}"
 
     formula = parse(f"forall t: {text('(t)')}" if series else text(""))
-    return FoundRule(text(""), formula, identity.broken)
+    return FoundRule(text("", _spoken), formula, identity.broken)
 
 
-def _sum(weights: Mapping[str, int], at: str) -> str:
+def _sum(weights: Mapping[str, int], at: str, shown: Callable[[str], str]) -> str:
     """x + 2 * y - z."""
     found = ""
     for name, weight in sorted(weights.items(), key=lambda item: item[1] < 0):
-        part = f"{_shown(name)}{at}"
+        part = f"{shown(name)}{at}"
         part = part if abs(weight) == 1 else f"{abs(weight)} * {part}"
         sign = "-" if weight < 0 else "+"
         found = f"{found} {sign} {part}" if found else (f"-{part}" if weight < 0 else part)
@@ -360,6 +362,11 @@ def _sum(weights: Mapping[str, int], at: str) -> str:
 def _shown(name: str) -> str:
     """A name as formulas write it, quoted where it must be."""
     return str(Name(name))
+
+
+def _spoken(name: str) -> str:
+    """A name in the name of a rule: `count` is no word of the language there."""
+    return name if name.isidentifier() else _shown(name)
 
 
 def thinned(samples: int, steps: int, overlap: int) -> np.ndarray:

@@ -7,7 +7,7 @@ makes it from a DataFrame: attrs["kind"] is number, integer, date, category or b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,13 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import FormulaError, Layout
+from constraints import Formula, FormulaError, Layout
 from constraints.compile.dependents import DependentColumn
+from constraints.compile.sums import DependentSum
 from constraints.gaussian.latent import LatentMap
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import NONE, Codec, Samples, plain
+from surrogate.io.rules import attribute, parsed, stated_in
+from surrogate.kinds.codec import NONE, Codec, Samples, plain, rules_in_config
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.tables import columns
 from surrogate.kinds.tables.columns import (
@@ -32,6 +34,7 @@ from surrogate.kinds.tables.columns import (
     NumericColumn,
 )
 from surrogate.kinds.tables.dependents import DerivedColumn, find_dependents, restored
+from surrogate.kinds.tables.sums import SumColumn, restored_sums, with_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,9 @@ class TableCodec(Codec):
     """The codec of one table's rows. Made by `fit`."""
 
     columns: tuple[Column, ...]
+    stated: Mapping[str, str] = field(
+        default_factory=dict
+    )  # rules, declared or found: name -> text
 
     kind = "table"
     noun = "rows"
@@ -55,7 +61,8 @@ class TableCodec(Codec):
             values = np.asarray(data[name].values)
             some = values if rows is None or kind in CATEGORICAL_TYPES else _learned(values, rows)
             found.append(columns.fit_column(name, kind, some, plain(data[name].attrs)))
-        made = cls(find_dependents(data, found))
+        stated = stated_in(data.attrs)
+        made = cls(with_sums(data, find_dependents(data, found), stated), stated)
         if not made.shape[0]:
             raise ModelError("all rows are the same: there is nothing to learn from them")
         return made
@@ -81,6 +88,7 @@ class TableCodec(Codec):
             for c in self.columns
             if isinstance(c, DerivedColumn)
         ]
+        led += [f"{c.name} from a sum" for c in self.columns if isinstance(c, SumColumn)]
         return ", ".join(self.names) + (f" ({', '.join(led)})" if led else "")
 
     @cached_property
@@ -99,13 +107,29 @@ class TableCodec(Codec):
     def followers(self) -> Mapping[str, DependentColumn]:
         return {c.name: c.follower() for c in self.columns if isinstance(c, DerivedColumn)}
 
-    def _parts(self) -> Iterator[tuple[Column, slice]]:
+    def sums(self) -> Mapping[str, DependentSum]:
+        return {c.name: c.dependent_sum() for c in self.columns if isinstance(c, SumColumn)}
+
+    @cached_property
+    def rules(self) -> Mapping[str, Formula]:
+        return parsed(self.stated)
+
+    @property
+    def imposed_rules(self) -> Mapping[str, Formula]:
+        """None: sums hold by construction, and orders between columns are only checked."""
+        return NONE
+
+    def _parts(self) -> Iterator[tuple[Column, slice | list[int]]]:
         """Each column with the channels that it is decoded from."""
         for column in self.columns:
+            if isinstance(column, SumColumn):
+                spans = [self._channels[term.name] for term in column.terms]
+                yield column, [i for span in spans for i in range(span.start, span.stop)]
+                continue
             source = column.determinant if isinstance(column, DerivedColumn) else column
             yield column, self._channels[source.name]
 
-    def _own(self) -> Iterator[tuple[Column, slice]]:
+    def _own(self) -> Iterator[tuple[Column, slice | list[int]]]:
         """Each column with channels of its own, and these, in order."""
         return ((column, at) for column, at in self._parts() if column.size)
 
@@ -165,7 +189,8 @@ class TableCodec(Codec):
             name: xr.Variable("sample", values, about[name], fastpath=True)
             for name, values in made.items()
         }
-        return xr.Dataset(held, {"sample": np.arange(len(x))}, dict(attrs))
+        own = {**attribute(self.stated), **attrs}
+        return xr.Dataset(held, {"sample": np.arange(len(x))}, own)
 
     def within(self, x: Tensor) -> Tensor:
         return torch.cat([column.within(x[:, at]) for column, at in self._own()], 1)
@@ -213,7 +238,9 @@ class TableCodec(Codec):
         return xr.Dataset(made)
 
     def to_config(self) -> dict[str, Any]:
-        return {"kind": self.kind, "columns": [column.to_config() for column in self.columns]}
+        stated = {"rules": dict(self.stated)} if self.stated else {}
+        listed = [column.to_config() for column in self.columns]
+        return {"kind": self.kind, "columns": listed, **stated}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> TableCodec:
@@ -228,7 +255,8 @@ class TableCodec(Codec):
         if len(set(names)) < len(names):
             raise ModelError("in the codec, columns need names of their own")
         follows = {each["name"]: each["follows"] for each in listed if "follows" in each}
-        made = cls(restored(alone, follows))
+        sums = {each["name"]: each["sum"] for each in listed if "sum" in each}
+        made = cls(restored_sums(restored(alone, follows), sums), rules_in_config(config))
         made.layout()
         return made
 

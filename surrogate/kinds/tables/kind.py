@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
     from surrogate.kinds.drawing import Drawing
+    from surrogate.kinds.rule_options import RuleOptions, StatedRules
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -75,6 +76,10 @@ class Tables(Kind):
     # --- learning ---------------------------------------------------------------------------------
 
     detects_copies = True
+
+    def with_rules(self, data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
+        found: tuple[xr.Dataset, StatedRules] = tables.rules.with_rules(data, options)
+        return found
 
     def fit_codec(
         self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]

@@ -14,10 +14,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from constraints import FormulaError, parse
 from constraints.errors import Setting
 from surrogate.errors import ModelError
-from surrogate.kinds.codec import plain
+from surrogate.kinds.codec import plain, rules_in_config
 from surrogate.kinds.trajectories import transforms as channels
 from surrogate.kinds.trajectories.config_layout import (
     layout_from_config,
@@ -198,21 +197,8 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         "coords": coords,
         "about": _text(config, "about"),
         "ignored": tuple(str(name) for name in list_in(config, "ignored")),
-        "stated": _read_rules(config),
+        "stated": rules_in_config(config),
     }
-
-
-def _read_rules(config: Mapping[str, Any]) -> dict[str, str]:
-    """Rules that were declared or found; folders of earlier versions have none."""
-    texts = mapping_in(config, "rules") if "rules" in config else {}
-    for name, text in texts.items():
-        try:
-            parse(text if isinstance(text, str) else "")
-        except FormulaError as problem:
-            raise ModelError(
-                f"in the codec, the rule {name!r} cannot be read: {problem}", value=text
-            ) from None
-    return dict(texts)
 
 
 def _text(config: Any, key: str) -> str:
