@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -92,6 +92,29 @@ class Bounds:
             )
         return True
 
+    def compare(self, rows: Iterable[Sum]) -> None:
+        """Raise the conflict of two sums of the same readings whose intervals do not meet."""
+        lowest: dict[object, tuple[float, bool, Sources]] = {}
+        highest: dict[object, tuple[float, bool, Sources]] = {}
+        for row in rows:
+            if len(row.cells) < 2 or not all(row.coefficients):
+                continue
+            first = row.coefficients[0]
+            key = row.cells, tuple(c / first for c in row.coefficients)
+            ends = row.low / first, row.high / first
+            low, high = sorted(zip(ends, row.strict, strict=True))
+            if key not in lowest or low > lowest[key][:2]:
+                lowest[key] = (*low, row.sources)
+            if key not in highest or (high[0], not high[1]) < _end(highest[key]):
+                highest[key] = (*high, row.sources)
+            (low_at, *low_open), (high_at, *high_open) = lowest[key], highest[key]
+            slack = BOUND_TOLERANCE * max(1.0, abs(low_at))
+            apart = math.isfinite(low_at) and low_at > high_at + slack
+            if apart or (low_at == high_at and (low_open[0] or high_open[0])):
+                named = " and ".join(self.names[cell] for cell in row.cells[:MAX_SHOWN_READINGS])
+                sources = lowest[key][2] | highest[key][2]
+                raise Conflict(sources, f"no values of {named} satisfy all of them")
+
     def tighten(self, row: Sum) -> bool:
         """Derive bounds of the readings from those of their sum; whether any changed."""
         least = [c * (self.low if c > 0 else self.high)[i] for i, c in terms(row)]
@@ -136,6 +159,11 @@ class Bounds:
 def shown_as(value: float, dated: bool) -> str:
     """A bound as text: a date or a number."""
     return date_text(value) if dated else f"{value:g}"
+
+
+def _end(side: tuple[float, bool, Sources]) -> tuple[float, bool]:
+    """Of two upper ends the strict one is lower."""
+    return side[0], not side[1]
 
 
 def terms(row: Sum) -> Iterator[tuple[int, float]]:

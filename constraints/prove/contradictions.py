@@ -127,7 +127,9 @@ class _Prover:
         """The conflict of the chosen parts, if one is found."""
         bounds = self.start.copy()
         try:
-            self.settle([row for i in chosen for row in self.parts[i]] + self.one_hot(), bounds)
+            rows = [row for i in chosen for row in self.parts[i]]
+            self.settle(rows + self.one_hot(), bounds)
+            bounds.compare([row for row in rows if isinstance(row, Sum)])
         except Conflict as found:
             return found
         return None
