@@ -28,7 +28,8 @@ from constraints import Formula, parse
 from constraints.ast.printer import number
 from constraints.ast.terms import Name
 
-MIN_VALUES = 1_000  # of a variable, in samples that share none
+MIN_VALUES = 1_000  # of a variable, in samples that share none, for an order
+MIN_EXACT_VALUES = 200  # the same for an identity, which each of them must meet exactly
 MIN_SAMPLES = 40  # that share no values
 NEAREST = 50  # gaps that tell whether 0 is an edge
 MIN_EXPECTED = 15.0  # values that a smooth density would have put on the other side of 0
@@ -84,15 +85,17 @@ def _find(
     series: bool,
 ) -> list[FoundRule]:
     rows, steps = next(iter(evidence.values())).shape if evidence else (0, 0)
-    if rows < MIN_SAMPLES or rows * steps < MIN_VALUES or len(quantities) > MAX_VARIABLES:
+    if rows < MIN_SAMPLES or rows * steps < MIN_EXACT_VALUES or len(quantities) > MAX_VARIABLES:
         return []
     varying = [each for each in quantities if _varies(evidence[each.name])]
     identities = _verified(_identities(varying, evidence, series), batches)
+    found = [_made(each, series) for each in identities]
+    if rows * steps < MIN_VALUES:
+        return found
     copies = {name for each in identities if len(each.weights) == 2 for name in each.dependent}
     others = [each for each in varying if each.name not in copies]
     candidates = _orders(others, evidence, identities, series)
     candidates += _courses(others, evidence) if series else []
-    found = [_made(each, series) for each in identities]
     return found + list(_kept(candidates, batches))
 
 
@@ -281,7 +284,7 @@ def _involved(pool: Sequence[Quantity], evidence: Values) -> list[Quantity]:
     if len(pool) < 2:
         return []
     points = _points(pool, evidence)
-    if len(points) < MIN_VALUES // 2:
+    if len(points) < MIN_EXACT_VALUES:
         return []
     scaled = points - points.mean(0)
     deviation = scaled.std(0)
@@ -302,7 +305,7 @@ def _search(members: Sequence[Quantity], evidence: Values) -> _Identity | None:
         choices = [each for each in product(sizes, *[signed] * (size - 1)) if math.gcd(*each) == 1]
         for some in combinations(members, size):
             points = _points(some, evidence)
-            if len(points) < MIN_VALUES // 2:
+            if len(points) < MIN_EXACT_VALUES:
                 continue
             few = points[:: max(1, len(points) // 200)]
             slack = 0.0 if all(each.integer for each in some) else max(e.precision for e in some)
