@@ -88,7 +88,7 @@ def _find(
     if rows < MIN_SAMPLES or rows * steps < MIN_EXACT_VALUES or len(quantities) > MAX_VARIABLES:
         return []
     varying = [each for each in quantities if _varies(evidence[each.name])]
-    identities = _verified(_identities(varying, evidence, series), batches)
+    identities = _verified(_identities(varying, evidence), batches)
     found = [_made(each, series) for each in identities]
     if rows * steps < MIN_VALUES:
         return found
@@ -250,7 +250,7 @@ class _Identity:
         return set()
 
 
-def _identities(quantities: Sequence[Quantity], evidence: Values, series: bool) -> list[_Identity]:
+def _identities(quantities: Sequence[Quantity], evidence: Values) -> list[_Identity]:
     """Identities between few variables, each with a member that no other one has."""
     pool = [each for each in quantities if _free(evidence[each.name])]
     found: list[_Identity] = []
