@@ -143,7 +143,8 @@ def _consistency(source: Data, path: str) -> dict[str, Formula]:
         )
     if not found:
         raise UsageError(
-            f"--consistency: {path!r} carries no rules and does not describe its network",
+            f"--consistency: {path!r} does not describe the network it came from, and carries no "
+            "rules",
             value=path,
             remedy="state its rules with --where",
         )

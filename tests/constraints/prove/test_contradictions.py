@@ -192,3 +192,20 @@ def test_formulas_that_some_data_satisfy_are_never_refuted(
     draw = torch.Generator().manual_seed(seed)
     data = {name: torch.randint(-8, 9, (4000, 8), generator=draw).double() for name in "xy"}
     assert not compiled(formula, REALS).verdict(data).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "impossible"),
+    [
+        ("always(A <= B) and always(A > B)", True),
+        ("always(A <= B) and always(A >= B)", False),
+        ("always(A - B <= 1) and always(2 * B - 2 * A <= -3)", True),
+        ("always(A - B <= 1) and always(2 * B - 2 * A <= -2)", False),
+        ("always(A - B < 1) and always(B - A <= -1)", True),
+        ("always(A < B) and eventually(A > B + 1)", False),  # not proved
+    ],
+)
+def test_unbounded_sums_of_the_same_readings_are_compared(text: str, impossible: bool) -> None:
+    found = find(parse(text), Layout.series("A B", 4))
+    assert (found is not None) == impossible
+    assert found is None or len(found.parts) == 2
