@@ -171,7 +171,8 @@ def test_images_have_no_rules() -> None:
 
 def windows(table: pd.DataFrame, length: int, stride: int) -> xr.Dataset:
     starts = range(0, len(table) - length + 1, stride)
-    values = np.stack([table.to_numpy()[at : at + length] for at in starts])
+    numbers = table.to_numpy()
+    values = np.stack([numbers[at : at + length] for at in starts])
     made = {name: (("sample", "time"), values[..., j]) for j, name in enumerate(table.columns)}
     data = xr.Dataset(made, {"time": np.arange(float(length))})
     return data.assign_attrs(surrogate_overlap=-(-length // stride) - 1)
