@@ -147,7 +147,9 @@ def _select(
         return x[rows], log_weights[rows] - log_weights[rows].max(), ancestors[rows]
     rows = smc.systematic(log_weights, question.samples, generator)
     rows = rows[torch.randperm(len(rows), generator=generator)]
-    x = rejuvenate(question.scenario, x[rows], generator)
+    x = x[rows]
+    if question.scenario.prior.decoder is None:
+        x = rejuvenate(question.scenario, x, generator)
     return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
 
 
