@@ -183,14 +183,14 @@ class Surrogate:
             noise = torch.randn((batch, *self.shape), generator=generator)[:count]
             if solver == AUTOREGRESSIVE:
                 assert self.decoder is not None
-                made, _ = self.decoder.draw(0 * noise, NO_SIGNAL, generator, total=batch)
+                made = self.decoder.draw(0 * noise, NO_SIGNAL, generator, total=batch).x
             else:
                 x = SIGMA_MAX * noise.to(self.device)
                 with torch.no_grad():
                     made = self._solve(denoiser, x, solver, steps, generator).cpu()
                 if self.decoder is not None:
                     level = self.decoder.handover
-                    made, _ = self.decoder.draw(made, level, generator, total=batch)
+                    made = self.decoder.draw(made, level, generator, total=batch).x
                 elif bounded:
                     made = self.codec.within(made)
             parts.append(made)

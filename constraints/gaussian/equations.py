@@ -8,6 +8,7 @@ tolerance of its verdict, [b - e, b + e], for a real one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -71,6 +72,26 @@ def bounds(program: Program) -> Equations:
         and all(linear(term, program.layout) for term in part.terms)
     ]
     return _as_numbers(program, found)
+
+
+def conditions(program: Program) -> Equations:
+    """All linear comparisons among the parts of a conjunction, those at every step of a `forall`
+    included: what a sampler that draws value by value can meet one by one."""
+    return _as_numbers(program, list(_comparisons(program.lowered, Frame(), program)))
+
+
+def _comparisons(part: f.Formula, frame: Frame, program: Program) -> Iterator[tuple[Atom, Frame]]:
+    match part:
+        case f.And(parts):
+            for each in parts:
+                yield from _comparisons(each, frame, program)
+        case f.Quantifier() if not isinstance(part.region, Pixels) and not frame.sizes:
+            inner = _laid_out(part, program)
+            if inner is not None:
+                yield from _comparisons(part.body, inner, program)
+        case Atom() if part.k is None:
+            if all(linear(term, program.layout) for term in part.terms):
+                yield part, frame
 
 
 def _framed(part: f.Formula, program: Program) -> tuple[Atom, Frame] | None:

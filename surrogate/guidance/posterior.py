@@ -225,6 +225,22 @@ class Posterior:
         deviation = deviation.clamp_min(1e-12)
         return log_interval((low - at) / deviation, (high - at) / deviation).sum(1)
 
+    def foreseen(self, mean: Tensor, psi: Tensor) -> Tensor:
+        """ψ (B,) divided among the linear conditions of the formula: (B, k).
+
+        Each has its log-probability under N(mean, C_σ) by itself; those are scaled to ψ, where the
+        conditions are all of the formula and ψ counts their dependence.
+        """
+        conditions = self.scenario.linear_conditions_about(mean.mean(0))
+        rows = conditions.rows
+        deviation = (self.covariance.apply(self.eigenvalues, rows) * rows).sum(1)
+        deviation = deviation.clamp_min(MIN_SIGNAL_VARIANCE).sqrt()
+        at = mean @ rows.mT
+        low, high = (conditions.low - at) / deviation, (conditions.high - at) / deviation
+        each = log_interval(low, high).clamp_min(MIN_LOG_PROBABILITY)
+        total = each.sum(1, keepdim=True).clamp_max(-1e-9)
+        return each * (psi[:, None] / total).clamp(0.0, 1.0)
+
     def conditional_product(self, x: Tensor, gain: Tensor | None = None) -> Tensor:
         """C' x for each x (B, D); `gain`: `exact_gain` for equations without a tolerance."""
         gain = self.gain if gain is None else gain

@@ -34,10 +34,10 @@ from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
 from constraints.compile.sums import without_sums
 from constraints.errors import ImpossibleError
-from constraints.gaussian.equations import Equations, bounds, split
+from constraints.gaussian.equations import Equations, bounds, conditions, split
 from constraints.gaussian.latent import to_latents
 from surrogate.guidance.prior import Prior
-from surrogate.kinds.decoder import Pins
+from surrogate.kinds.decoder import Draw, Filter, Pins
 
 MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
 SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
@@ -181,21 +181,35 @@ class Scenario:
 
         zero = torch.zeros(self.size, dtype=torch.float64)
         matrix, offset = _linear_map(signals, zero, self.latent_layout.size)
-        parts = [self._equations]
-        if self.rest is not None:
-            parts.append(bounds(self.rest))
-        rows = torch.cat([part.rows for part in parts])
-        known = rows @ offset
-        low = torch.cat([part.low for part in parts]) - known
-        high = torch.cat([part.high for part in parts]) - known
-        return Pins(rows @ matrix, low, high)
+        own = self._linear_conditions
+        known = own.rows @ offset
+        return Pins(own.rows @ matrix, own.low - known, own.high - known)
 
-    def decode(self, x_t: Tensor, sigma: float, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Clean points (B, D) that the prior's decoder draws from points at a noise level, given
-        the linear part of the formula, and the log-probability of that part for each, (B,)."""
+    @cached_property
+    def _linear_conditions(self) -> Equations:
+        """The equations and the linear inequalities of the formula, in latent signals."""
+        parts = [self._equations, *([conditions(self.rest)] if self.rest is not None else [])]
+        return Equations(
+            torch.cat([part.rows for part in parts]),
+            torch.cat([part.low for part in parts]),
+            torch.cat([part.high for part in parts]),
+        )
+
+    def linear_conditions_about(self, about: Tensor) -> Equations:
+        """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""
+        matrix, offset = self.jacobian(about)
+        own = self._linear_conditions
+        known = own.rows @ offset
+        return Equations(own.rows @ matrix, own.low - known, own.high - known)
+
+    def decode(
+        self, x_t: Tensor, sigma: float, generator: Generator, particles: Filter
+    ) -> tuple[Tensor, Draw]:
+        """Clean points (N, D) that the prior's decoder draws from points at a noise level, given
+        the linear part of the formula, and the draw with their weights and origins."""
         assert self.prior.decoder is not None
-        x_0, log_weights = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins)
-        return self.joined(x_0), log_weights
+        draw = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins, particles)
+        return self.joined(draw.x), draw
 
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
         """G (L, D) and c (L,) with g(x) ≈ G x + c about a point (D,)."""

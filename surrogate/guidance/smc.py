@@ -8,6 +8,7 @@ systematic resampling.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Generator, Tensor
@@ -38,6 +39,19 @@ def systematic(log_weights: Tensor, count: int, generator: Generator) -> Tensor:
     ends = probabilities.cumsum(-1)
     found = torch.searchsorted(ends, positions * ends[..., -1:])
     return found.clamp_max(log_weights.shape[-1] - 1)
+
+
+def resampling(generator: Generator) -> Callable[[Tensor], Tensor | None]:
+    """Ancestor indices (N,) of log-weights (N,) whose ESS is below the threshold, else None."""
+
+    def chosen(log_weights: Tensor) -> Tensor | None:
+        count = len(log_weights)
+        found = float(ess(log_weights))
+        if found == 0 or found >= RESAMPLING_THRESHOLD * count:
+            return None
+        return systematic(log_weights, count, generator)
+
+    return chosen
 
 
 def distinct(ancestors: Tensor) -> int:

@@ -25,6 +25,7 @@ from surrogate.guidance import smc
 from surrogate.guidance.posterior import JacobianProduct, Posterior, Posteriors, Twisted
 from surrogate.guidance.reverse_kernel import PosteriorKernel
 from surrogate.guidance.scenario import Scenario
+from surrogate.kinds.decoder import Filter
 from surrogate.sampling.steps import walk, white
 
 
@@ -93,11 +94,17 @@ def twisted(
             x_t, state, ancestors = x_t[rows], state[rows], ancestors[rows]
         if float(sigma_s) == 0:
             if scenario.prior.decoder is not None:
-                x_0, log_ratio = scenario.decode(x_t, float(sigma_t), generator)
+                foreseen = posterior.foreseen(state.denoised, state.psi)
+                particles = Filter(log_weights, foreseen, smc.resampling(generator))
+                x_0, made = scenario.decode(x_t, float(sigma_t), generator, particles)
+                psi = (state.psi - foreseen.sum(1))[made.rows]
+                log_weights, ancestors = made.log_weights - psi, ancestors[made.rows]
+                min_ess = min(min_ess, float(smc.ess(log_weights)))
             else:
                 x_0, log_ratio = draw_clean(posterior, state.denoised, generator)
+                log_weights = log_weights + log_ratio - state.psi
             verdicts = scenario.satisfied(x_0)
-            log_weights = log_weights + log_ratio - state.psi + scenario.log_value(x_0, verdicts)
+            log_weights = log_weights + scenario.log_value(x_0, verdicts)
             progress(1)
             met = float(verdicts.satisfied.double().mean())
             return Particles(x_0, log_weights, min_ess, ancestors, met)

@@ -79,6 +79,14 @@ class Conditions(Generic[S]):
         missing = self.sums[:, rows]
         return Remainder(weights, self.pins.low[rows] - missing, self.pins.high[rows] - missing)
 
+    def settled_by(self, site: S) -> list[int]:
+        """The conditions that a site settles."""
+        return self._settled.get(site, [])
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with some of the points."""
+        self.sums = self.sums[rows]
+
     def add(self, values: Tensor, coordinates: list[int]) -> None:
         """Count values (B, n) at some coordinates (n,)."""
         if len(self.pins):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -52,6 +53,32 @@ class Uniforms:
         return made[:, : self.count]
 
 
+@dataclass(frozen=True)
+class Draw:
+    """Clean points, (N · instances, *shape), of weighted noisy ones."""
+
+    x: Tensor
+    """Clean points, float64."""
+    log_weights: Tensor
+    """Log-weights, (N,)."""
+    rows: Tensor
+    """The noisy point that each descends from, (N,)."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A particle filter over the values: particles are resampled while they are drawn.
+
+    `log_weights` (N,) of the noisy points contain a guess `foreseen` (N, k) of the log-probability
+    of each condition; when a condition is settled its own log-probability takes the place of the
+    guess. `resample`: log-weights (N,) to the rows to go on with, (N,), or None to keep all.
+    """
+
+    log_weights: Tensor
+    foreseen: Tensor
+    resample: Callable[[Tensor], Tensor | None]
+
+
 class Decoder(nn.Module, ABC):
     """p(x_0 | x_σ) as a network; normalised points have the shape of the codec's."""
 
@@ -72,11 +99,11 @@ class Decoder(nn.Module, ABC):
         sigma: float,
         generator: Generator,
         pins: Pins | None = None,
+        particles: Filter | None = None,
         *,
         total: int | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Clean points given noisy ones (B · instances, *shape) at the noise level σ, and their
-        log-weights (B,), in float64.
+    ) -> Draw:
+        """Clean points given noisy ones (N · instances, *shape) at the noise level σ.
 
         Each of the conditions `pins`, which may be about several instances, is met by the last
         value that it concerns: that one is drawn from what the condition leaves of it, and the

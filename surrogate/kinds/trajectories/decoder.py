@@ -12,10 +12,10 @@ import torch
 from torch import Generator, Tensor
 
 from surrogate.kinds.conditions import Conditions
-from surrogate.kinds.decoder import Decoder, Pins, Uniforms
+from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
-from surrogate.kinds.trajectories.drawing import BLIND, Drawing
+from surrogate.kinds.trajectories.drawing import BLIND, Drawing, Weighted
 from surrogate.kinds.trajectories.features import Step, shifted
 from surrogate.kinds.trajectories.sites import latent
 from surrogate.kinds.trajectories.variables import Variable
@@ -128,9 +128,10 @@ class TrajectoryDecoder(Decoder):
         sigma: float,
         generator: Generator,
         pins: Pins | None = None,
+        particles: Filter | None = None,
         *,
         total: int | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Draw:
         size = math.prod(self.sites.codec.shape)
         pins = pins if pins is not None else Pins.none(size)
         instances = pins.rows.shape[1] // size
@@ -139,12 +140,14 @@ class TrajectoryDecoder(Decoder):
             pins, len(groups), self.sites.order(instances), self.sites.coordinates
         )
         uniform = Uniforms(generator, len(groups), total)
-        made = [
-            Drawing(self.conditionals, groups[:, i], sigma, uniform, conditions, i).run()
-            for i in range(instances)
-        ]
-        x = torch.stack([each.x for each in made], 1).reshape(-1, *self.sites.codec.shape)
-        return x, torch.stack([each.log_weights for each in made]).sum(0)
+        state = Weighted.of(len(groups), pins, particles)
+        made: list[Tensor] = []
+        for i in range(instances):
+            drawing = Drawing(self.conditionals, groups[:, i], sigma, uniform, conditions, i, state)
+            x, rows = drawing.run()
+            groups, made = groups[rows], [*(each[rows] for each in made), x]
+        x = torch.stack(made, 1).reshape(-1, *self.sites.codec.shape)
+        return Draw(x, state.log_weights, state.rows)
 
 
 def _at(x: Tensor, t: Tensor) -> Tensor:

@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from surrogate.kinds.conditions import Conditions, Remainder
-from surrogate.kinds.decoder import Uniforms
+from surrogate.kinds.decoder import Filter, Pins, Uniforms
 from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
 from surrogate.kinds.trajectories.sites import STATIC, Site, edges, latent, value
 from surrogate.kinds.trajectories.variables import Variable
 
 BLIND = 1e6  # a noise level as good as infinite
+
+
+class Weighted:
+    """The weights of points while they are drawn: log_weights (N,), their noisy points `rows` (N,),
+    and what the weights already contain of conditions to come, `foreseen` (N, k)."""
+
+    def __init__(
+        self, log_weights: Tensor, foreseen: Tensor, resample: Callable[[Tensor], Tensor | None]
+    ) -> None:
+        self.log_weights, self.foreseen, self.resample = log_weights.clone(), foreseen, resample
+        self.rows = torch.arange(len(log_weights))
+
+    @classmethod
+    def of(cls, count: int, pins: Pins, particles: Filter | None) -> Weighted:
+        if particles is not None:
+            return cls(particles.log_weights, particles.foreseen, particles.resample)
+        zero = torch.zeros(count, dtype=torch.float64)
+        return cls(zero, torch.zeros(count, len(pins), dtype=torch.float64), lambda weights: None)
+
+    def settle(self, conditions: list[int], log_probability: Tensor) -> None:
+        """Put the log-probability (N,) of conditions in the place of what was foreseen."""
+        self.log_weights += log_probability - self.foreseen[:, conditions].sum(1)
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with resampled points, of equal weights."""
+        mean = torch.logsumexp(self.log_weights, 0) - math.log(len(rows))
+        self.log_weights = torch.full_like(self.log_weights, float(mean))
+        self.foreseen, self.rows = self.foreseen[rows], self.rows[rows]
 
 
 class Drawing:
@@ -28,10 +57,12 @@ class Drawing:
         uniform: Uniforms,
         conditions: Conditions[Site],
         instance: int,
+        weighted: Weighted,
     ) -> None:
         self.conditionals, self.sites = conditionals, conditionals.sites
         self.features = conditionals.features
         self.uniform, self.conditions, self.instance = uniform, conditions, instance
+        self.weighted, self.rows, self.settled = weighted, torch.arange(len(noisy)), False
         self.count = len(noisy)
         blind = math.isinf(sigma)  # then all have the same context
         self.noisy = torch.zeros_like(noisy[:1]) if blind else noisy
@@ -40,9 +71,9 @@ class Drawing:
         self.context = context.expand(self.count, -1, -1)
         self.shrunk = shrunk.expand(self.count, -1, -1)
         self.x = torch.zeros(self.count, *self.sites.codec.shape, dtype=torch.float64)
-        self.log_weights = torch.zeros(self.count, dtype=torch.float64)
 
-    def run(self) -> Drawing:
+    def run(self) -> tuple[Tensor, Tensor]:
+        """Encoded trajectories (N, C, T), and the noisy ones that they descend from, (N,)."""
         sites, features = self.sites, self.features
         statics: list[Tensor] = []
         known: dict[str, Tensor] = {}
@@ -86,7 +117,24 @@ class Drawing:
                 if v.name not in now and v.name in sites.rows:
                     now[v.name] = sites.constant(v, t, self.count)
             before = sites.restore(now)
-        return self
+            if (
+                self.settled
+                and (rows := self.weighted.resample(self.weighted.log_weights)) is not None
+            ):
+                self._select(rows)
+                statics = [each[rows] for each in statics]
+                known = {name: y[rows] for name, y in known.items()}
+                before = {name: y[rows] for name, y in before.items()}
+                changes = {name: [y[rows] for y in own] for name, own in changes.items()}
+            self.settled = False
+        return self.x, self.rows
+
+    def _select(self, rows: Tensor) -> None:
+        """Go on with resampled points."""
+        self.weighted.select(rows)
+        self.conditions.select(rows)
+        self.context, self.shrunk, self.x = self.context[rows], self.shrunk[rows], self.x[rows]
+        self.rows = self.rows[rows]
 
     def _draw(
         self,
@@ -102,18 +150,22 @@ class Drawing:
         copies = self.sites.steps if t == STATIC else 1
         remainder = self.conditions.at(site, self.sites.coordinates(site)[::copies], copies)
         if v.kind == "words":
-            y = self._choose(v, head, remainder)
+            y = self._choose(v, head, site, remainder)
         else:
-            y = self._number(v, head, remainder, last, around, max(t, 0))
+            y = self._number(v, head, site, remainder, last, around)
         self._place(v, y, t)
         return y
 
-    def _choose(self, v: Variable, head: Tensor, remainder: Remainder | None) -> Tensor:
+    def _settle(self, site: Site, log_probability: Tensor) -> None:
+        self.weighted.settle(self.conditions.settled_by(site), log_probability)
+        self.settled = True
+
+    def _choose(self, v: Variable, head: Tensor, site: Site, remainder: Remainder | None) -> Tensor:
         log_p = torch.log_softmax(head.double(), -1)
         if remainder is not None:
             met = remainder.allows(torch.eye(len(v.categories), dtype=torch.float64))
             allowed = log_p.masked_fill(~met, -torch.inf)
-            self.log_weights += torch.logsumexp(allowed, -1)
+            self._settle(site, torch.logsumexp(allowed, -1))
             log_p = torch.where(met.any(1, keepdim=True), allowed, log_p)
         share = torch.softmax(log_p, -1).cumsum(-1)
         chosen = (share < self.uniform(1)[0][:, None] * share[:, -1:]).sum(-1)
@@ -123,12 +175,12 @@ class Drawing:
         self,
         v: Variable,
         head: Tensor,
+        site: Site,
         remainder: Remainder | None,
         last: Tensor | None,
         around: tuple[Values, Values | None] | None,
-        t: int,
     ) -> Tensor:
-        mixture = self.conditionals.mixture(v, head, last, t)
+        mixture = self.conditionals.mixture(v, head, last, max(site[1], 0))
         like = torch.zeros(self.count, dtype=torch.float64)
         low, high = self.conditionals.interval(v, like, *(around or (None, None)))
         if remainder is not None:
@@ -140,7 +192,7 @@ class Drawing:
             within = log_interval(mixture, v, low, high).double()
             low, high = torch.where(possible, a, low), torch.where(possible, b, high)
             share = log_interval(mixture, v, low, high).double() - within
-            self.log_weights += torch.where(possible, share, -torch.inf)
+            self._settle(site, torch.where(possible, share, -torch.inf))
         first, last_end = edges(v, low, high)
         z = mixture.sample(first.float(), last_end.float(), self.uniform(2))
         y = value(v, z)
