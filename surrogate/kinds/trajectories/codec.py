@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Layout
-from constraints.errors import Action
 from constraints.physics.linear_laws import LinearLaw, linear_laws
 from constraints.physics.rules import from_network
 from surrogate.errors import ModelError
@@ -34,11 +32,10 @@ from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
+from surrogate.kinds.trajectories.match import check_match
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
 from surrogate.kinds.trajectories.transforms import rounded
-from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number, survey
-
-REGRID = "interpolate, or train a model on this grid"
+from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,35 +348,7 @@ class TimeSeriesCodec(Codec):
 
     def matches(self, data: xr.Dataset) -> None:
         """ModelError unless the dataset has the variables and the grid of this codec."""
-        signals, found, _ = survey(data)
-        own = {v.name: v for v in self.variables if not v.total}
-        others = {v.name: v for v in found}
-        missing = [name for name in own if name not in others]
-        extra = [name for name in others if name not in own]
-        if missing or extra:
-            parts = [f"lacks {', '.join(missing)}"] if missing else []
-            parts += [f"has {', '.join(extra)} besides"] if extra else []
-            raise ModelError(
-                f"the dataset {' and '.join(parts)}",
-                value=[*missing, *extra],
-                remedy=f"give the variables of the model: {', '.join(own)}",
-            )
-        for name, variable in own.items():
-            other = others[name]
-            alike = other.kind == variable.kind or self._whole_total(name, other)
-            if not alike or other.static != variable.static:
-                raise ModelError(
-                    f"{name} is {_type_of(other)} in the data, {_type_of(variable)} in the model",
-                    value=other.kind,
-                    remedy=Action("make it whole: .astype(int)", "store it as whole numbers")
-                    if variable.kind == "integer"
-                    else (),
-                )
-        _same_grid(self.times, signals.times)
-
-    def _whole_total(self, name: str, other: Variable) -> bool:
-        """Whether a real static is read as a count because it is a total of counts."""
-        return other.kind == "real" and any(name == each.total for each in self.relations)
+        check_match(self.variables, self.relations, self.times, data)
 
     def to_config(self) -> dict[str, Any]:
         """The codec as a JSON object."""
@@ -389,28 +358,6 @@ class TimeSeriesCodec(Codec):
     def from_config(cls, config: Mapping[str, Any]) -> TimeSeriesCodec:
         """The codec that `to_config` described; ModelError says what is wrong with a config."""
         return cls(**stored.from_config(config))
-
-
-def _type_of(variable: Variable) -> str:
-    return f"{variable.kind} {'for each sample' if variable.static else 'for each step'}"
-
-
-def _same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:
-    if len(own) != len(other):
-        raise ModelError(
-            f"the dataset has {len(other)} times, the model {len(own)}",
-            value=len(other),
-            remedy=REGRID,
-        )
-    gap = min((b - a for a, b in pairwise(own)), default=1.0)
-    for step, (a, b) in enumerate(zip(own, other, strict=True)):
-        if abs(a - b) > 1e-6 * gap:
-            raise ModelError(
-                f"the grids differ, first at step {step}: time {b:g} in the dataset, {a:g} in the "
-                "model",
-                value=b,
-                remedy=REGRID,
-            )
 
 
 def fit_to(data: xr.Dataset, transforms: Mapping[str, str]) -> TimeSeriesCodec:
