@@ -31,13 +31,16 @@ def restored_decoder(
     """The decoder of this description, if it has one."""
     own = {k.removeprefix(DECODER): v for k, v in tensors.items() if k.startswith(DECODER)}
     sizes = network.get("decoder")
-    if sizes is None or not own:
+    if sizes is None and not own:
         return None
+    if not isinstance(sizes, Mapping):
+        raise ModelError("the weights of a decoder have no description", value=sizes)
+    width, depth = sizes.get("width"), sizes.get("depth")
 
     def make() -> Decoder:
-        made = kind.decoder(codec, sizes.get("width"), sizes.get("depth"))
+        made = kind.decoder(codec, width, depth)
         if made is None:
             raise ModelError(f"{kind.name} have no decoder", value=kind.name)
         return made
 
-    return restored(make, 1, own).requires_grad_()
+    return restored(make, 1 if depth is None else depth, own).requires_grad_()
