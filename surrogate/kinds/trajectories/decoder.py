@@ -144,7 +144,8 @@ class TrajectoryDecoder(Decoder):
             for i in range(instances)
         ]
         x = torch.stack([each.x for each in made], 1).reshape(-1, *self.sites.codec.shape)
-        return x, torch.stack([each.log_weights for each in made]).sum(0)
+        weights = [each.log_weights for each in made]
+        return x, torch.stack([*weights, conditions.log_weights()]).sum(0)
 
 
 def _at(x: Tensor, t: Tensor) -> Tensor:
