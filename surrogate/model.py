@@ -23,7 +23,8 @@ from torch import Tensor
 from constraints.errors import Setting
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
-from surrogate.diffusion.schedule import VE, karras
+from surrogate.diffusion.schedule import karras
+from surrogate.diffusion.training import DECODER
 from surrogate.errors import ModelError, unknown_keyword, whole_number
 from surrogate.guidance import sampler
 from surrogate.io import model_folder as store
@@ -32,25 +33,15 @@ from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
 from surrogate.kinds.codec import Codec
 from surrogate.kinds.decoder import NO_SIGNAL, Decoder
+from surrogate.kinds.stored_networks import restored_decoder, restored_denoiser
 from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import curve
-from surrogate.sampling import dpm_solver, heun, log_likelihood, predictor_corrector, reverse_sde
+from surrogate.sampling import log_likelihood
+from surrogate.sampling.solvers import AUTOREGRESSIVE, MAX_STEPS, solve, solver_named, steps_of
 from surrogate.sampling.steps import SIGMA_MAX, SIGMA_MIN
 
-DECODER = "decoder."  # before the names of its weights
 COVARIANCE_PARTS = ("values", "vectors")
-AUTOREGRESSIVE = "autoregressive"
-SOLVERS = {
-    AUTOREGRESSIVE: "value by value, by the decoder alone; the default where a model has one",
-    "ode": "DPM-Solver++, few steps",
-    "heun": "Heun, two evaluations a step",
-    "sde": "the reverse SDE, with the data's covariance",
-    "predictor-corrector": "Euler-Maruyama and Langevin, many steps",
-}
-MAX_STEPS = 100_000  # of a solver
-DEFAULT_STEPS = 40
 LISTED_CHARACTERS = 60  # of the names of variables, in a short description
-SOLVER_STEPS = {"predictor-corrector": 1000}  # where it is not DEFAULT_STEPS
 MAX_NUMBERS = 10**9  # numbers in all samples of a draw
 BATCH_SAMPLES = 5_000  # samples drawn at a time, or fewer if they are long
 BATCH_NUMBERS = 2_000_000  # numbers drawn at a time, if samples are long
@@ -161,17 +152,9 @@ class Surrogate:
                 value=samples,
                 remedy=f"draw up to {most:,} at a time, with other seeds",
             )
-        solver = solver or self.default_solver
-        if solver == AUTOREGRESSIVE and self.decoder is None:
-            raise ModelError(
-                f"this model has no decoder, which the solver {solver} needs",
-                value=solver,
-                allowed=[name for name in SOLVERS if name != AUTOREGRESSIVE],
-            )
-        if solver not in tuple(SOLVERS):
-            raise ModelError(f"unknown solver {solver!r}", value=solver, allowed=SOLVERS)
-        steps = SOLVER_STEPS.get(solver, DEFAULT_STEPS) if steps is None else steps
-        steps = whole_number(steps, "steps", least=2, most=MAX_STEPS)
+        solver = solver_named(solver or self.default_solver, self.decoder is not None)
+        steps = steps_of(solver, steps)
+        handover = None if self.decoder is None else self.decoder.handover
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
         batch = max(1, min(BATCH_SAMPLES, BATCH_NUMBERS // math.prod(self.shape)))
@@ -181,13 +164,11 @@ class Surrogate:
             # the noise of a whole batch is drawn even if fewer are kept: with the ODE solvers a
             # sample does not depend on the number requested
             noise = torch.randn((batch, *self.shape), generator=generator)[:count]
-            if solver == AUTOREGRESSIVE:
-                assert self.decoder is not None
+            if self.decoder is not None and solver == AUTOREGRESSIVE:
                 made = self.decoder.draw(0 * noise, NO_SIGNAL, generator, total=batch).x
             else:
                 x = SIGMA_MAX * noise.to(self.device)
-                with torch.no_grad():
-                    made = self._solve(denoiser, x, solver, steps, generator).cpu()
+                made = solve(solver, denoiser, x, steps, self.covariance, generator, handover).cpu()
                 if self.decoder is not None:
                     level = self.decoder.handover
                     made = self.decoder.draw(made, level, generator, total=batch).x
@@ -206,21 +187,6 @@ class Surrogate:
     def bounded(self) -> Denoiser:
         """The denoiser with its estimates kept within the ranges of the variables."""
         return Bounded(self.denoiser, self.codec.within)
-
-    def _solve(
-        self, denoiser: Denoiser, x: Tensor, solver: str, steps: int, generator: torch.Generator
-    ) -> Tensor:
-        if solver == "predictor-corrector":
-            made = predictor_corrector(
-                denoiser, x, VE(sigma_max=SIGMA_MAX), generator, steps=steps, correctors=1
-            )
-            return denoiser(made, torch.tensor(VE().sigma_min))  # without the noise that is left
-        levels = karras(steps, SIGMA_MIN, SIGMA_MAX).to(self.device, torch.float32)
-        if self.decoder is not None:  # which goes on from its own level
-            levels = karras(steps, self.decoder.handover, SIGMA_MAX).to(levels)[:-1]
-        if solver == "sde":
-            return reverse_sde(denoiser, x, levels, self.covariance, generator)
-        return (heun if solver == "heun" else dpm_solver)(denoiser, x, levels)
 
     def sample(
         self,
@@ -352,7 +318,9 @@ class Surrogate:
         if self.decoder is not None:
             weights |= {DECODER + k: v for k, v in self.decoder.state_dict().items()}
         with store.model_folder(Path(folder)) as part:
-            kept = {name: narrowest(value) for name, value in (weights | spread).items()}
+            kept = {
+                name: tensor_files.narrowest(value) for name, value in (weights | spread).items()
+            }
             self.digest = tensor_files.write_tensors(part / WEIGHTS, kept)
             config = {
                 "version": store.FORMAT_VERSION,
@@ -389,49 +357,14 @@ class Surrogate:
                 if not name.startswith(DECODER)
             }
             network = dict(config["network"])
-            denoiser = _denoiser(kind, codec, network, weights)
-            decoder = _decoder(kind, codec, network, tensors)
+            denoiser = restored_denoiser(kind, codec, network, weights)
+            decoder = restored_decoder(kind, codec, network, tensors)
             made = cls(codec, denoiser, spread, network, dict(config["about"]), digest, decoder)
         except ModelError as problem:
             raise problem.at(f"{place} cannot be used") from None
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as problem:
             raise ModelError(f"{place} is damaged: {problem}", value=place) from None
         return kind.loaded(made, place).to(device)
-
-
-def narrowest(value: Tensor) -> Tensor:
-    """The same numbers in the type of least precision that has them all."""
-    for kind in (torch.float16, torch.float32):
-        if torch.equal(value.to(kind).to(value.dtype), value):
-            return value.to(kind)
-    return value
-
-
-def _denoiser(
-    kind: Kind, codec: Codec, network: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Preconditioned:
-    """A network of this description with these weights, if they fit it."""
-    width, depth = network["width"], network["depth"]
-    made = tensor_files.restored(lambda: kind.network(codec, width, depth), depth, weights)
-    return Preconditioned(made.requires_grad_()).eval()
-
-
-def _decoder(
-    kind: Kind, codec: Codec, network: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> Decoder | None:
-    """The decoder of this description, if it has one."""
-    own = {k.removeprefix(DECODER): v for k, v in tensors.items() if k.startswith(DECODER)}
-    sizes = network.get("decoder")
-    if sizes is None or not own:
-        return None
-
-    def make() -> Decoder:
-        made = kind.decoder(codec, sizes.get("width"), sizes.get("depth"))
-        if made is None:
-            raise ModelError(f"{kind.name} have no decoder", value=kind.name)
-        return made
-
-    return tensor_files.restored(make, 1, own).requires_grad_()
 
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Surrogate:

@@ -124,9 +124,11 @@ class State:
                 )
                 for look in config["looks"]
             ]
-            best = {str(name): float(value) for name, value in dict(config["best"]).items()}
+            best = {str(name): float(value) for name, value in config["best"].items()}
+            if any(name not in best for look in looks for name in _losses(look)):
+                raise ValueError("a network was evaluated and has no best loss")
             return cls(int(config["step"]), tensors, looks, best)
-        except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as problem:
             raise ModelError(f"the checkpoint is damaged: {problem!r}") from None
 
 

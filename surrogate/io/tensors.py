@@ -18,6 +18,14 @@ from surrogate.io.model_folder import CONFIG, digest, read_bytes, write_bytes
 Net = TypeVar("Net", bound=nn.Module)
 
 
+def narrowest(value: Tensor) -> Tensor:
+    """The same numbers in the type of least precision that has them all."""
+    for kind in (torch.float16, torch.float32):
+        if torch.equal(value.to(kind).to(value.dtype), value):
+            return value.to(kind)
+    return value
+
+
 def write_tensors(target: Path, tensors: Mapping[str, Tensor]) -> str:
     """Write tensors; their file's hash."""
     content = save_tensors({name: value.detach().contiguous() for name, value in tensors.items()})

@@ -17,6 +17,7 @@ from surrogate.kinds.decoder import Pins
 
 S = TypeVar("S", bound=Hashable)
 SLACK = 1e-9  # by which a category may miss a condition
+CONSTANT_SLACK = 1e-6  # relative, by which values that all data share may miss one
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Conditions(Generic[S]):
         self.pins = pins
         self.sums = torch.zeros(count, len(pins), dtype=torch.float64)
         self._settled: dict[S, list[int]] = {}
+        self._constant: list[int] = []  # conditions that concern no site
         if not len(pins):
             return
         open_rows = set(range(len(pins)))
@@ -66,6 +68,7 @@ class Conditions(Generic[S]):
                 open_rows.difference_update(found)
             if not open_rows:
                 break
+        self._constant = sorted(open_rows)
 
     def at(self, site: S, coordinates: list[int], copies: int = 1) -> Remainder | None:
         """What a site settles; None if nothing. Its value stands at `copies` coordinates in a row,
@@ -91,3 +94,12 @@ class Conditions(Generic[S]):
         """Count values (B, n) at some coordinates (n,)."""
         if len(self.pins):
             self.sums += values @ self.pins.rows[:, coordinates].mT
+
+    def log_weights(self) -> Tensor:
+        """Of conditions on values that are the same in all data, once they are counted: 0 where
+        they hold, else -inf; (B,)."""
+        rows, found = self._constant, self.sums[:, self._constant]
+        slack = CONSTANT_SLACK * (1 + found.abs())
+        low, high = self.pins.low[rows], self.pins.high[rows]
+        met = ((found >= low - slack) & (found <= high + slack)).all(1)
+        return torch.where(met, 0.0, -torch.inf).to(self.sums)

@@ -19,6 +19,7 @@ from torch.nn.functional import logsigmoid
 
 MIN_SCALE = 0.02  # of a component, in units of what is drawn: a count fills 1
 MAX_REACH = 40.0  # scales from the location beyond which a bound is as good as none
+MAX_END = 1e20  # of an interval, in place of infinity
 LOG_2 = 0.6931471805599453
 
 
@@ -44,6 +45,7 @@ class LogisticMixture:
 
     def _standard(self, z: Tensor) -> Tensor:
         """(z - μ_k)/s_k of z (...): (..., K)."""
+        z = z.clamp(-MAX_END, MAX_END)  # infinity times the gradient 0 would be no number
         found = (z.unsqueeze(-1) - self.location) * torch.exp(-self.log_scale)
         return found.clamp(-MAX_REACH, MAX_REACH)
 

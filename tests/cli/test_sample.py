@@ -83,7 +83,7 @@ def test_every_solver(trained: Path, solver: str) -> None:
         (["--seed", "1180591620717411303424"], "seed must be"),
         (["--device", "meta"], "unknown --device 'meta' (have: cpu, cuda, mps"),
         (["--threads", "99999999999"], "--threads must be a whole number from 1 to 1,024"),
-        (["--solver", "magic"], "unknown --solver 'magic' (have: ode, heun, sde"),
+        (["--solver", "magic"], "unknown --solver 'magic' (have: autoregressive, ode, heun, sde"),
         (["-o", "samples.txt"], "must end in"),
     ],
 )

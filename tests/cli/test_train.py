@@ -203,7 +203,7 @@ def test_a_full_disk_keeps_the_checkpoint(small: Path, monkeypatch: pytest.Monke
     full[:] = ["state*"]  # at a checkpoint
     said = run("train", *SHORT, "--seed", "1", "--force", code=1).output
     assert "cannot write a checkpoint to 'model.training': No space left" in said
-    assert "start again (there is no checkpoint yet)" in said
+    assert "(there is no checkpoint yet); free some room and start again" in said
     full[:] = ["config.json"]  # when all is done
     said = run("train", *SHORT, "--seed", "1", "--force", code=1).output
     assert "cannot write the model to 'model': No space left" in said

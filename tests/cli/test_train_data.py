@@ -83,7 +83,7 @@ def test_tables_in_several_encodings_are_read(
         (
             {},
             ("--id", "runn"),
-            "there is no column 'runn' (did you mean 'run'?) (have: run, t, x, y)",
+            "there is no column 'runn' (have: run, t, x, y); did you mean 'run'?",
         ),
         ({}, ("--columns", "x,z"), "there is no column 'z'"),
         ({}, ("--columns", "x,x"), "different names"),

@@ -24,7 +24,6 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Formula, Layout
-from constraints.errors import Action
 from constraints.physics.linear_laws import LinearLaw, linear_laws
 from surrogate.errors import ModelError
 from surrogate.io.attributes import simulation_in
@@ -33,10 +32,10 @@ from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
-from surrogate.kinds.trajectories.layout import same_grid
+from surrogate.kinds.trajectories.match import check_match
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
 from surrogate.kinds.trajectories.transforms import rounded
-from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number, survey
+from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,35 +357,7 @@ class TimeSeriesCodec(Codec):
 
     def matches(self, data: xr.Dataset) -> None:
         """ModelError unless the dataset has the variables and the grid of this codec."""
-        signals, found, _ = survey(data)
-        own = {v.name: v for v in self.variables if not v.total}
-        others = {v.name: v for v in found}
-        missing = [name for name in own if name not in others]
-        extra = [name for name in others if name not in own]
-        if missing or extra:
-            parts = [f"lacks {', '.join(missing)}"] if missing else []
-            parts += [f"has {', '.join(extra)} besides"] if extra else []
-            raise ModelError(
-                f"the dataset {' and '.join(parts)}",
-                value=[*missing, *extra],
-                remedy=f"give the variables of the model: {', '.join(own)}",
-            )
-        for name, variable in own.items():
-            other = others[name]
-            alike = other.kind == variable.kind or self._whole_total(name, other)
-            if not alike or other.static != variable.static:
-                raise ModelError(
-                    f"{name} is {_type_of(other)} in the data, {_type_of(variable)} in the model",
-                    value=other.kind,
-                    remedy=Action("make it whole: .astype(int)", "store it as whole numbers")
-                    if variable.kind == "integer"
-                    else (),
-                )
-        same_grid(self.times, signals.times)
-
-    def _whole_total(self, name: str, other: Variable) -> bool:
-        """Whether a real static is read as a count because it is a total of counts."""
-        return other.kind == "real" and any(name == each.total for each in self.relations)
+        check_match(self.variables, self.relations, self.times, data)
 
     def to_config(self) -> dict[str, Any]:
         """The codec as a JSON object."""

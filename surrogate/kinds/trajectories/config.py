@@ -26,12 +26,8 @@ from surrogate.kinds.trajectories.config_layout import (
     value_in,
 )
 from surrogate.kinds.trajectories.conservation import Relation, checked_laws
-from surrogate.kinds.trajectories.variables import (
-    MAX_EXACT_INTEGER,
-    VALUE_KINDS,
-    Variable,
-    smallest_integer_type,
-)
+from surrogate.kinds.trajectories.integer_types import smallest_integer_type
+from surrogate.kinds.trajectories.variables import MAX_EXACT_INTEGER, VALUE_KINDS, Variable
 
 if TYPE_CHECKING:
     from surrogate.kinds.trajectories.codec import TimeSeriesCodec

@@ -147,7 +147,7 @@ class TrajectoryDecoder(Decoder):
             x, rows = drawing.run()
             groups, made = groups[rows], [*(each[rows] for each in made), x]
         x = torch.stack(made, 1).reshape(-1, *self.sites.codec.shape)
-        return Draw(x, state.log_weights, state.rows)
+        return Draw(x, state.log_weights + conditions.log_weights(), state.rows)
 
 
 def _at(x: Tensor, t: Tensor) -> Tensor:

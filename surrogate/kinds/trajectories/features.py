@@ -82,8 +82,9 @@ class Features(nn.Module):
         z = latent(v, y).float()
         found = [_cut((z - self.level_mean[i, t]) / self.level_sd[i, t], MAX_DEVIATIONS)]
         if v.kind == "integer":
-            above = (y - _origin(v)).float().clamp_min(0)
-            found += [(above / self.level_max[i]).sqrt(), (above == 0).float(), above.log1p() / 3]
+            above = (y - _origin(v)).clamp_min(0)  # float64: single precision could overflow
+            share = (above / self.level_max[i]).sqrt().clamp_max(MAX_DEVIATIONS)
+            found += [share.float(), (above == 0).float(), (above.log1p() / 3).float()]
         return found
 
     def static(self, v: Variable, y: Tensor) -> list[Tensor]:
@@ -97,8 +98,9 @@ class Features(nn.Module):
         """Features of what was drawn at this step, for the variables after it."""
         if v.kind == "words":
             return list(one_hot(y.long(), len(v.categories)).float().unbind(-1))
-        by = (y - before).float()
-        return [self.change(v, y, before, t), (by == 0).float(), by.sign() * by.abs().log1p() / 3]
+        by = y - before
+        size = by.sign() * by.abs().log1p() / 3
+        return [self.change(v, y, before, t), (by == 0).float(), size.float()]
 
     def change(self, v: Variable, y: Tensor, before: Tensor, t: Step) -> Tensor:
         """The standardised change from the step before."""

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from surrogate.errors import ModelError
+from surrogate.kinds.trajectories.integer_types import smallest_integer_type
 from surrogate.kinds.trajectories.records import Run
-from surrogate.kinds.trajectories.variables import smallest_integer_type
 
 
 @dataclass(frozen=True)

@@ -170,13 +170,6 @@ def pieces(samples: Samples, total: int, size: int) -> Iterator[slice | np.ndarr
         yield numbers[piece]
 
 
-def smallest_integer_type(low: float, high: float) -> type[np.signedinteger[Any]]:
-    """The smallest type that holds all whole numbers from low to high."""
-    types = (np.int8, np.int16, np.int32, np.int64)
-    fits = (k for k in types if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-    return next(fits, np.int64)
-
-
 def read(data: xr.Dataset, variable: Variable, samples: Samples) -> Tensor:
     """Values of some samples: float64 (n, T), or (n, 1) of a static variable."""
     values = _numbers(data, variable, samples)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from surrogate.diffusion.denoise import Preconditioned
 from surrogate.diffusion.training import Settings, Trainer
@@ -32,6 +32,21 @@ def untrained(size: int, width: int = 32, seed: int = 0) -> Preconditioned:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Preconditioned(ResidualMLP(size, width, 2))
+
+
+class MeanDecoder(nn.Module):
+    """A second network with one weight for each coordinate: their mean, by squared error.
+
+    The random part of its loss has mean 0, and shows whether a run repeats its random numbers.
+    """
+
+    def __init__(self, size: int = 2) -> None:
+        super().__init__()
+        self.mean = nn.Parameter(torch.full((size,), 2.0))
+
+    def loss(self, clean: Tensor, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(clean.shape, generator=generator)
+        return (clean + 0.1 * noise - self.mean).square().mean(1)
 
 
 def small(**settings: Any) -> Settings:

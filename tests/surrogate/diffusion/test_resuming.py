@@ -114,14 +114,19 @@ def test_a_refused_state_changes_nothing() -> None:
 
 def test_states_as_json() -> None:
     looks = [Look(5, 1.5, 1.25)]
-    for state in (State(7, {}, looks, 1.25), State(0, {})):
+    both = State(7, {}, [Look(5, 1.5, 1.25, 0.5)], {"": 1.25, "decoder.": 0.5})
+    for state in (State(7, {}, looks, {"": 1.25}), State(0, {}), both):
         assert State.from_config(state.to_config(), {}) == state
-    good = State(7, {}, looks, 1.25).to_config()
+    good = State(7, {}, looks, {"": 1.25}).to_config()
     bad: list[dict[str, Any]] = [
         {},
         {**good, "step": "x"},
         {**good, "step": math.inf},
         {**good, "best": []},
+        {**good, "best": 1.25},
+        {**good, "best": {}},
+        {**good, "best": {"": None}},
+        {**good, "looks": [{**asdict(looks[0]), "decoder": 0.5}]},  # not among the best
         {**good, "looks": 3},
         {**good, "looks": ["x"]},
         {**good, "looks": [{"step": 1}]},

@@ -45,7 +45,7 @@ def test_gaps_dates_and_many_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     values[2, 3] = values[:, 5] = np.nan
     arrays = {f"v{k}": (("sample", "time"), values + k) for k in range(4)}
     dates = np.datetime64("2024-03-01", "ns") + np.arange(8) * np.timedelta64(1, "D")
-    monkeypatch.setattr(section, "MAX_PANELS", 2)
+    monkeypatch.setattr(section, "MAX_SHOWN_VARIABLES", 2)
     page = Page(report(xr.Dataset(arrays, {"time": dates})))
     assert "The first 2 of 4 variables are shown" in page.said
     assert "2024-03-01 to 2024-03-08" in page.said

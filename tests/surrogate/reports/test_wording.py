@@ -53,5 +53,5 @@ def test_other_words() -> None:
 )
 def test_requirements_in_words(plain: xr.Dataset, text: str, words: str | None) -> None:
     found = facts(label(plain, [parse(text)]))
-    assert found.asked is not None
-    assert found.asked.parts[0].words == words
+    assert found.requirements is not None
+    assert found.requirements.parts[0].words == words

@@ -17,7 +17,7 @@ from surrogate.kinds.tables.align import Rows, shared_columns
 from surrogate.kinds.tables.report import Table, associations
 from surrogate.reports import figures as pictures
 from surrogate.reports.conditions import condition
-from tests.surrogate.reports.test_page import Page, facts, report
+from tests.surrogate.reports.pages import Page, facts, report
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
 

@@ -21,8 +21,8 @@ def test_histograms_hold_every_sample(whole: bool, high: int) -> None:
 
 
 def test_steps_to_look_at() -> None:
-    assert own.telling(30, [Mark("S", 25, 25, 30, 30)]) == [0, 6, 12, 18, 25, 29]
-    assert own.telling(3, []) == [0, 1, 2]
-    assert own.telling(1, []) == [0]
+    assert own.shown_steps(30, [Mark("S", 25, 25, 30, 30)]) == [0, 6, 12, 18, 25, 29]
+    assert own.shown_steps(3, []) == [0, 1, 2]
+    assert own.shown_steps(1, []) == [0]
     every = [Mark("S", k, k, 1, 1) for k in range(30)]
-    assert own.telling(30, every) == [0, 6, 12, 17, 23, 29]
+    assert own.shown_steps(30, every) == [0, 6, 12, 17, 23, 29]
