@@ -46,7 +46,20 @@ def drawn(
 ) -> tuple[Tensor, Tensor]:
     """Samples without a noisy trajectory, and their log-weights."""
     nothing = torch.zeros(count, *decoder.sites.codec.shape)
-    return decoder.draw(nothing, NO_SIGNAL, generator(seed), pins, **more)
+    return drawn_from(decoder, nothing, NO_SIGNAL, pins, seed, **more)
+
+
+def drawn_from(
+    decoder: TrajectoryDecoder,
+    noisy: Tensor,
+    sigma: float,
+    pins: Pins | None = None,
+    seed: int = 2,
+    **more: Any,
+) -> tuple[Tensor, Tensor]:
+    """Samples given noisy trajectories, and their log-weights."""
+    made = decoder.draw(noisy, sigma, generator(seed), pins, **more)
+    return made.x, made.log_weights
 
 
 def pins(

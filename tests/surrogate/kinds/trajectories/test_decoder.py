@@ -14,12 +14,13 @@ from torch import Tensor
 
 from constraints.physics.rules import from_network
 from simulators import models, simulate
+from surrogate.kinds.decoder import Pins
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
 from surrogate.kinds.trajectories import decoder as module
 from surrogate.kinds.trajectories.decoder import TrajectoryDecoder
 from tests.surrogate.analytic import SIGMAS, generator
-from tests.surrogate.kinds.trajectories.decoders import decoder_of, drawn, encoded, pins
+from tests.surrogate.kinds.trajectories.decoders import decoder_of, drawn, drawn_from, encoded, pins
 from tests.surrogate.kinds.trajectories.trajectories import trajectories, weather
 
 INF = math.inf
@@ -41,7 +42,7 @@ def test_random_weights_draw_only_lawful_trajectories(name: str, noisy: bool) ->
         x = encoded(decoder.sites.codec, data) + 2 * torch.randn(
             200, *decoder.sites.codec.shape, generator=generator(3)
         )
-        made = decoder.draw(x, 2.0, generator(2)).x
+        made, _ = drawn_from(decoder, x, 2.0)
     else:
         made, _ = drawn(decoder, 200)
     found = decoder.sites.codec.to_dataset(made)
@@ -228,14 +229,8 @@ def test_conditions_may_be_about_several_instances() -> None:
     decoder = decoder_of(epidemic(3))
     one = pins(decoder, ({("S", 2): 1.0}, 0, 0))
     both = torch.cat([one.rows, -one.rows], 1)
-    draw = decoder.draw(
-        torch.zeros(60, *decoder.sites.codec.shape),
-        INF,
-        generator(),
-        type(one)(both, one.low, one.high),
-    )
-    log_weights = draw.log_weights
-    found = decoder.sites.codec.to_dataset(draw.x).S.values[:, 2].reshape(30, 2)
+    made, log_weights = drawn(decoder, 60, Pins(both, one.low, one.high))
+    found = decoder.sites.codec.to_dataset(made).S.values[:, 2].reshape(30, 2)
     assert log_weights.shape == (30,)
     possible = (log_weights > -INF).numpy()
     assert possible.any()
@@ -354,8 +349,8 @@ def test_noise_tells_the_decoder_less_the_more_of_it_there_is() -> None:
     """The noisy point is seen: other points, other draws with the same random numbers."""
     decoder = decoder_of(epidemic())
     x = torch.randn(40, *decoder.sites.codec.shape, generator=generator())
-    near = decoder.draw(x, 0.3, generator(1)).x
-    other = decoder.draw(-x, 0.3, generator(1)).x
+    near, _ = drawn_from(decoder, x, 0.3)
+    other, _ = drawn_from(decoder, -x, 0.3)
     assert not torch.equal(near, other)
-    blind = [decoder.draw(s * x, INF, generator(1)).x for s in (1, -1)]
+    blind = [drawn_from(decoder, s * x, INF)[0] for s in (1, -1)]
     assert torch.equal(*blind)
