@@ -51,7 +51,7 @@ def test_a_reference_tells_good_samples_from_bad_ones(plain: xr.Dataset) -> None
             [np.random.default_rng(k).permutation(plain[name][:, k]) for k in range(30)], 1
         )
         mixed[name] = (("sample", "time"), values)
-    assert judged(mixed, same) == "care"
+    assert judged(mixed, same) == "poor"
 
 
 def test_plain_simulations_are_not_judged(plain: xr.Dataset) -> None:
