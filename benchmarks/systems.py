@@ -40,7 +40,7 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
 }
 NOTES = [
     "C2ST: accuracy of gradient-boosted trees, 3 folds, on levels and increments (tables: on "
-    "columns); 0.5 is chance. Figures in parentheses are the truth: exact, or 400,000 simulations.",
+    "columns); 0.5 is chance. Figures in parentheses are the truth: exact, or 200,000 simulations.",
     "Windows: TimeGAN's protocol, beside the scores of the data against themselves. Conditions on "
     "tables: against rejection from the same model.",
 ]
