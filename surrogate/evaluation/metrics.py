@@ -314,7 +314,9 @@ def _owner(found: Mapping[str, Any]) -> str:
 def laws_card(found: Mapping[str, Any]) -> list[CardRow]:
     if found.get("consistent") is None:
         return []
-    name = f"obey the {found['rules']} rules {_owner(found)}"
+    count = found["rules"]
+    name = f"obey the {count} rules" if count > 1 else "obey the rule"
+    name = f"{name} {_owner(found)}"
     return [(name, f"{found['consistent']:.2%}", "", "")]
 
 
