@@ -57,7 +57,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--guided", type=int, default=5_000, help="samples of a scenario")
     parser.add_argument("--event-samples", type=int, default=50_000, help="that show rare events")
     parser.add_argument("--gru-steps", type=int, default=timegan_scores.STEPS)
-    parser.add_argument("--forecasts", type=int, default=40, help="held-out windows")
+    parser.add_argument("--forecasts", type=int, default=20, help="held-out windows")
     parser.add_argument("--forecast-draws", type=int, default=500, help="continuations of each")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--threads", type=int, default=2)

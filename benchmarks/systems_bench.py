@@ -14,10 +14,12 @@ import xarray as xr
 from report import Section, Target
 from rich.console import Console
 
+from constraints.errors import SurrogateError
 from simulators import ReactionNetwork, simulate
 from surrogate import fitting
 from surrogate.diffusion.presets import preset_named
 from surrogate.evaluation.result import Evaluation
+from surrogate.guidance.sampler import Answer, sample
 from surrogate.model import Surrogate
 
 FIRST = 20_000  # simulated trajectories that the codec and the card see, as in `surrogate train`
@@ -103,16 +105,29 @@ class Row:
                 self.targets.append(Target(name, measured, wanted, at_most=True, unit=unit))
         return self
 
-    def within(self, name: str, measured: float, truth: float, bound: float) -> Row:
+    def within(self, name: str, measured: float | None, truth: float, bound: float) -> Row:
         """With a target for the relative error of a figure."""
-        self.notes.append(f"{name} {measured:.4g} (truth {truth:.4g})")
-        off = 100 * abs(measured / truth - 1)
+        if measured is not None:
+            self.notes.append(f"{name} {measured:.4g} (truth {truth:.4g})")
+        off = None if measured is None else 100 * abs(measured / truth - 1)
         self.targets.append(Target(f"{name}, off by", off, 100 * bound, at_most=True, unit=" %"))
         return self
 
-    def at_most(self, name: str, measured: float, wanted: float, unit: str = "") -> Row:
+    def at_most(self, name: str, measured: float | None, wanted: float, unit: str = "") -> Row:
         self.targets.append(Target(name, measured, wanted, at_most=True, unit=unit))
         return self
+
+    def scenario(
+        self, model: Surrogate, samples: int, where: Any, words: str
+    ) -> tuple[Answer | None, float]:
+        """Samples of a scenario, None where that fails, and the seconds that it took."""
+        began = time.perf_counter()
+        try:
+            found = sample(model, samples, where, seed=SEED)
+        except SurrogateError as problem:
+            self.notes.append(f"{words}: {problem}")
+            found = None
+        return found, time.perf_counter() - began
 
     def cells(self) -> list[str]:
         met = sum(each.verdict == "met" for each in self.targets)

@@ -74,7 +74,7 @@ def condition(case: Case, bench: Bench) -> Row:
     ours, _ = conditional(case, given, reference, own, {"method": "twisted"}, "ours")
     d, floor = ours.distances["column"], ours.floors["column"]
     row = Row(
-        f"{case.name}: {case.where}",
+        f"{case.name}, the paper's condition",
         laws=ours.met,
         median=float(np.median(d) / np.median(floor)),
         largest=float(d.max() / floor.max()),
