@@ -60,6 +60,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/simulator.py --save
 	$(BIN)/python benchmarks/constraint_speed.py --save
 	$(BIN)/python benchmarks/surrogate_quality.py --save
+	$(BIN)/python benchmarks/systems.py --minutes 15 --save
 	$(BIN)/python benchmarks/sampler.py --save
 	$(BIN)/python benchmarks/scaling.py --save
 	$(BIN)/python benchmarks/paper.py --paper-samples 1000 --save

@@ -35,11 +35,16 @@ def target_table(found: list[Target]) -> Section:
         [
             target.name,
             f"{'≤' if target.at_most else '≥'} {target.wanted:g}{target.unit}",
-            "–" if target.measured is None else f"{target.measured:.2f}{target.unit}",
+            "–" if target.measured is None else f"{_digits(target)}{target.unit}",
             target.verdict,
         ]
         for target in found
     ]
+
+
+def _digits(target: Target) -> str:
+    """Two decimals, or three for what should be below 0.2."""
+    return f"{target.measured:.{3 if target.wanted < 0.2 else 2}f}"
 
 
 def show(sections: dict[str, Section], notes: Sequence[str]) -> None:

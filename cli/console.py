@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+LEVEL_COLOURS = {"good": "green", "care": "yellow", "poor": "red"}
 SECONDS_BETWEEN_LINES = 20.0  # of progress, where the output is no terminal
 
 
@@ -37,6 +40,15 @@ def bar(console: Console, what: str, total: int) -> Iterator[Callable[..., None]
             progress.update(task, advance=count, description=label)
 
         yield advance
+
+
+def verdict(found: Mapping[str, Any]) -> Iterator[str]:
+    """Lines, with markup, of a verdict as `Verdict.to_dict` gives it: its words, and what speaks
+    against the samples."""
+    colour = LEVEL_COLOURS.get(str(found["level"]), "default")
+    yield f"verdict: [{colour}]{escape(str(found['words']))}[/{colour}]"
+    for reason in found["against"]:
+        yield f"  {escape(str(reason))}"
 
 
 def size(count: int) -> str:

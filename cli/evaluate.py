@@ -44,8 +44,9 @@ def command(
     """Measure how far DATA (trajectories, a table or images) is from reference data.
 
     Each distance stands beside its noise floor: what it is between two samples of the reference's
-    own law. A ratio of 1 is the noise of these numbers of samples. For tables the result also
-    shows whether DATA copies training rows, and how well a column is predicted from it.
+    own law. A ratio of 1 is the noise of these numbers of samples. The verdict says whether DATA
+    is good, usable with care or not usable, and why. For tables the result also shows whether DATA
+    copies training rows, and how well a column is predicted from it.
 
     \b
     surrogate evaluate samples.nc --against trajectories.nc
@@ -83,6 +84,8 @@ def _show(found: Evaluation) -> None:
     screen = Console(highlight=False)
     if not screen.is_terminal:
         click.echo(found.table())
+        for line in console.verdict(found.verdict.to_dict()):
+            click.echo(Text.from_markup(line).plain)
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(HEADER):
@@ -90,6 +93,8 @@ def _show(found: Evaluation) -> None:
     for name, value, floor, ratio, note in found.rows():
         table.add_row(Text(name), Text(value), Text(floor), Text(ratio, _colour(ratio)), Text(note))
     screen.print(table)
+    for line in console.verdict(found.verdict.to_dict()):
+        screen.print(line)
 
 
 def _colour(ratio: str) -> str:

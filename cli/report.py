@@ -116,7 +116,7 @@ def command(
         }
         click.echo(json.dumps(summary))
     if trust is not None:
-        colour = {"good": "green", "care": "yellow", "poor": "red"}[trust.level]
+        colour = console.LEVEL_COLOURS[trust.level]
         say.print(f"[{colour}]{escape(trust.summary)}[/{colour}]")
         for reason in trust.against:
             say.print(f"  {escape(reason)}")

@@ -124,6 +124,7 @@ def command(
     say = console.messages(quiet)
 
     from surrogate.model import Surrogate
+    from surrogate.reports.card import verdict_in
 
     options.compute_on(device, threads)
     found = Surrogate.load(folder)
@@ -140,6 +141,11 @@ def command(
         found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
+    doubt = verdict_in(found.about.get("card"))
+    if doubt is not None and doubt["level"] != "good":
+        say.print(f"[yellow]its card says: {escape(doubt['words'])}[/yellow]")
+        for reason in doubt["against"]:
+            say.print(f"  {escape(str(reason))}")
     if samples is None:
         samples = found.kind.default_samples
     start = time.perf_counter()

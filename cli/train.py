@@ -378,4 +378,6 @@ def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
         say(f"its samples cannot be judged: {escape(about['problem'])}")
     else:
         say(escape(model.kind.card_table(about["card"])))
+        for line in console.verdict(about["card"]["verdict"]):
+            say(line)
     say(f"next: surrogate sample {escape(shlex.quote(str(target)))}")

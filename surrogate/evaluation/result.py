@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from surrogate.evaluation.verdict import Reason, level_of
+from surrogate.evaluation.verdict import Reason, Verdict, level_of
 from surrogate.evaluation.weights import Array
 
 HEADER = ("measure", "value", "floor", "ratio", "")
@@ -167,7 +167,16 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         known = {*vars(self), *self.values} - {"findings", "scope"}
-        return {k: _plain(v) for k, v in {**vars(self), **self.values}.items() if k in known}
+        made = {k: _plain(v) for k, v in {**vars(self), **self.values}.items() if k in known}
+        return made | {"verdict": self.verdict.to_dict()}
+
+    def with_floors_of(self, data: Evaluation) -> Evaluation:
+        """The same distances, with those of `data`, which compares data with data, as noise floors.
+
+        For samples that depend on each other, whose splits are closer than independent data are.
+        """
+        found: Evaluation = _with_floors(self, data)
+        return found
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -222,6 +231,11 @@ class Evaluation:
 
     # --- the verdict ------------------------------------------------------------------------------
 
+    @property
+    def verdict(self) -> Verdict:
+        """Good, usable with care or not usable, with the reasons."""
+        return Verdict.of(self.reasons())
+
     def reasons(self) -> Iterator[Reason]:
         """What speaks for and against the samples."""
         median = self.overall.median
@@ -238,7 +252,7 @@ class Evaluation:
         }
         over = self.scope.median_over
         yield Reason(level, f"{agreement[level]}: {noise} (median over {over}).")
-        far = [each for each in self.variables if level_of(each.max) == "poor"]
+        far = [each for each in self.variables if level_of(each.max) != "good"]
         if far and level != "poor":
             worst = max(far, key=lambda each: each.max.ratio)
             yield Reason(
@@ -248,6 +262,23 @@ class Evaluation:
             )
         for each in self.findings:
             yield from each.reasons()
+
+
+def _with_floors(found: Any, data: Any) -> Any:
+    if isinstance(found, Distance):
+        return replace(found, floor=data.value)
+    if hasattr(found, "accuracy") and hasattr(found, "floor"):
+        return replace(found, floor=max(0.5, data.accuracy))
+    if is_dataclass(found) and not isinstance(found, type):
+        parts = {
+            each.name: _with_floors(getattr(found, each.name), getattr(data, each.name))
+            for each in fields(found)
+            if hasattr(data, each.name)
+        }
+        return replace(found, **parts)
+    if type(found) is tuple and len(found) == len(data):
+        return tuple(_with_floors(a, b) for a, b in zip(found, data, strict=True))
+    return found
 
 
 def _aligned(rows: Iterable[Row]) -> str:

@@ -32,6 +32,7 @@ def card(
     if isinstance(found, Mapping):
         cells = [f"| {' | '.join(row)} |" for row in (CARD_HEADER, *rows)]
         lines += [_compared(noun, found), "", cells[0], "|---|---|---|---|", *cells[1:]]
+        lines += _verdict(found)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -46,6 +47,22 @@ def table(noun: str, found: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
         for name, *cells in lines
     ]
     return "\n".join([_compared(noun, found), *(line.rstrip() for line in shown)])
+
+
+def verdict_in(found: Any) -> Mapping[str, Any] | None:
+    """The verdict of a card, as `Verdict.to_dict` gives it; None for cards of earlier versions."""
+    verdict = found.get("verdict") if isinstance(found, Mapping) else None
+    known = isinstance(verdict, Mapping) and isinstance(verdict.get("words"), str)
+    return verdict if known else None
+
+
+def _verdict(found: Mapping[str, Any]) -> list[str]:
+    verdict = verdict_in(found)
+    if verdict is None:
+        return []
+    against, good = ([f"- {each}" for each in verdict[side]] for side in ("against", "good"))
+    title = f"**Verdict: {verdict['words']}.**"
+    return ["", title, "", *against, *good]
 
 
 def variable_rows(found: Mapping[str, Any]) -> list[CardRow]:

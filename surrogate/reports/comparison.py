@@ -8,7 +8,7 @@ from surrogate.reports.markup import Html, element, section, table
 from surrogate.reports.wording import several, shortened
 
 HOW_TO_READ = (
-    "A ratio of 1 is as close as these numbers of samples can tell. The classifier tries to tell "
+    "A ratio of 1 is as close as these numbers of samples can tell. Classifiers try to tell "
     "samples from the reference: 0.5 is guessing."
 )
 

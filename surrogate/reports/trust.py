@@ -26,12 +26,13 @@ def verdict(facts: Facts) -> Verdict | None:
     reasons = list(_sampler(facts)) if facts.sampled else []
     if facts.evaluation is None:
         return Verdict.of(
-            reasons, f"{SUMMARIES['good']} The samples were not compared with a reference."
+            reasons, "No sign of trouble. The samples were not compared with a reference."
         )
     ratio = facts.evaluation.overall.median.ratio
     return Verdict.of(
         [*reasons, *facts.evaluation.reasons(), *_probabilities(facts)],
-        f"Close to the reference: {ratio:.2f} times the distance that chance alone makes.",
+        f"{SUMMARIES['good']} Their distance to the reference is {ratio:.2f} times what chance "
+        "alone makes it.",
     )
 
 

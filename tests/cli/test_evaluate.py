@@ -64,6 +64,8 @@ def test_evaluate_end_to_end(here: Path) -> None:
     assert lines[0].split() == ["measure", "value", "floor", "ratio"]
     assert lines[2].startswith("D(S), max")
     assert lines[2].endswith("step 0 (time 0)")
+    assert "verdict: not usable" in lines
+    assert "\n  The samples as a whole differ from the reference: " in done.stdout
     assert done.stderr == "300 samples against 300\n"
 
 
@@ -83,6 +85,9 @@ def test_json_and_quiet() -> None:
     assert done.stderr == ""
     told = json.loads(done.stdout)
     assert (told["data"], told["against"], told["seed"]) == ("a.nc", "b.zarr", 3)
+    assert told["verdict"]["words"] == "good"
+    assert told["verdict"]["against"] == []
+    assert 0.4 < told["trees"]["accuracy"] < 0.6
     with xr.open_dataset("a.nc") as a, xr.open_zarr("b.zarr") as b:
         found = evaluate(a, b, seed=3)
     assert told["variables"] == found.to_dict()["variables"]

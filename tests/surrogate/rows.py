@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surrogate.kinds.tables import boosting
+from surrogate.evaluation import boosting
 from surrogate.kinds.tables import train_on_synthetic as usefulness
 
 

@@ -28,6 +28,7 @@ from surrogate.evaluation.metrics import (
     classifier_card,
 )
 from surrogate.evaluation.result import Distance, Evaluation, Finding, Histograms, Scope, pooled
+from surrogate.evaluation.verdict import CORRELATION_BOUNDS
 from surrogate.evaluation.weights import Array, effective_sample_size, relative_weights
 from surrogate.kinds.images.values import channels_last, channels_of, is_images, size_of, size_text
 
@@ -37,6 +38,7 @@ MAX_COMPARED_PIXELS = 1_024  # that are compared together
 MAX_COMPONENTS = 48  # principal ones, that the classifier sees
 MAX_CORRELATED_PIXELS = 196
 ALL_FEATURES = "all features"
+
 SCOPE = Scope("all that is measured of an image", "of all that is measured of images")
 
 
@@ -99,7 +101,9 @@ def _histograms(name: str, found: Array, floors: Array) -> Histograms:
 # --- metrics, in the order of the table -----------------------------------------------------------
 
 
-@METRICS.distance("correlation", "correlation error", "The correlations differ")
+@METRICS.distance(
+    "correlation", "correlation error", "The correlations differ", **CORRELATION_BOUNDS
+)
 def correlation(pair: Pair) -> Distance | None:
     left, right = pair.pixels
     varying = np.flatnonzero(right.std(0) > 0.5)

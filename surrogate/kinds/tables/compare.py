@@ -15,6 +15,12 @@ from typing import Any
 import numpy as np
 
 from surrogate.evaluation import distances
+from surrogate.evaluation.boosting import (
+    INSTALL,
+    MIN_TREE_ROWS,
+    installed,
+    two_sample_test,
+)
 from surrogate.evaluation.distances import Histogram, Measure
 from surrogate.evaluation.metrics import (
     Accuracy,
@@ -23,6 +29,7 @@ from surrogate.evaluation.metrics import (
     Names,
     Satisfied,
     classifier_card,
+    laws_card,
 )
 from surrogate.evaluation.result import (
     CardRow,
@@ -33,8 +40,10 @@ from surrogate.evaluation.result import (
     Scope,
     distance_row,
 )
+from surrogate.evaluation.verdict import CORRELATION_BOUNDS
 from surrogate.evaluation.weights import Array, effective_sample_size
-from surrogate.kinds.signals import Data
+from surrogate.kinds.laws import laws, laws_of
+from surrogate.kinds.signals import Data, layout_of, tensors_of
 from surrogate.kinds.tables.align import Column, Rows, shared_columns
 from surrogate.kinds.tables.association import (
     ASSOCIATION_NAMES,
@@ -42,19 +51,14 @@ from surrogate.kinds.tables.association import (
     features,
     numbers_first,
 )
-from surrogate.kinds.tables.boosting import (
-    INSTALL,
-    MIN_TREE_ROWS,
-    Features,
-    installed,
-    two_sample_test,
-)
 from surrogate.kinds.tables.privacy import privacy, privacy_card
 from surrogate.kinds.tables.train_on_synthetic import target_column, usefulness
+from surrogate.kinds.tables.tree_features import tree_features
 
 ALL_COLUMNS = "all columns"
 MIN_BIN_ROWS = 5  # rows of both tables with a word; rarer words share a bin
 MAX_SIMPLE_FEATURES = 128  # of the logistic regression
+
 SCOPE = Scope(median_over="columns", pooled="of all columns")
 
 
@@ -125,6 +129,7 @@ class Pair:
         self, data: Data, against: Data, seed: int, target: str | None, train: Data | None
     ) -> None:
         self.x, self.y = Rows(data, "the samples"), Rows(against, "the reference")
+        self.attrs = data.attrs, against.attrs
         self.seed, self.target, self.train = seed, target, train
         self.columns, self.unshared = shared_columns(self.x, self.y)
         if target is not None:  # refuse an unknown column before the long part
@@ -210,7 +215,9 @@ def card_rows(found: Mapping[str, Any]) -> list[CardRow]:
 # --- metrics, in the order of the table -----------------------------------------------------------
 
 
-@METRICS.distance("correlation", "correlation error", "The correlations differ")
+@METRICS.distance(
+    "correlation", "correlation error", "The correlations differ", **CORRELATION_BOUNDS
+)
 def correlation(pair: Pair) -> Distance | None:
     return pair.associations["correlation"]
 
@@ -249,7 +256,7 @@ def classifier(pair: Pair) -> Finding:
     x, y = pair.x, pair.y
     if installed() and min(len(x.weights), len(y.weights)) >= MIN_TREE_ROWS:
         judge = "gradient boosting"
-        found = two_sample_test(Features.of(pair.columns), x.weights, y.weights, seed=pair.seed)
+        found = two_sample_test(tree_features(pair.columns), x.weights, y.weights, seed=pair.seed)
     else:
         judge = "logistic regression" + ("" if installed() else f"; for a better one: {INSTALL}")
         left, right = pair.points
@@ -277,6 +284,16 @@ def train_on_synthetic(pair: Pair) -> Finding | None:
         return None
     weights = pair.x.weights, pair.y.weights
     return usefulness(pair.columns, pair.target, *weights, seed=pair.seed)
+
+
+@METRICS.finding("consistent", laws_card)
+def consistency(pair: Pair) -> Finding | None:
+    """The rules that the samples, or the reference, carry; none is added."""
+    if not any(map(laws_of, pair.attrs)):
+        return None
+    frame = pair.x.frame
+    layout = layout_of(frame)
+    return laws(*pair.attrs, layout, tensors_of(frame, layout), pair.x.weights)
 
 
 @METRICS.finding("satisfied")

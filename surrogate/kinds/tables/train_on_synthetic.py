@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from surrogate.errors import ModelError, unknown_name
+from surrogate.evaluation.boosting import MIN_TREE_ROWS, Trees, require
 from surrogate.evaluation.result import Finding, Row
 from surrogate.evaluation.verdict import DEVIATIONS_SIGNIFICANT, Reason
 from surrogate.evaluation.weights import Array
 from surrogate.kinds.tables.align import Column
-from surrogate.kinds.tables.boosting import MIN_TREE_ROWS, Features, Trees, require
+from surrogate.kinds.tables.tree_features import tree_features
 
 MAX_LEARNED_ROWS = 10_000
 FIT_REPEATS = 4
@@ -101,7 +102,7 @@ def usefulness(
             remedy="give tables that share more columns",
         )
     kind = "classes" if column.kind == "word" or _is_binary(column) else "numbers"
-    features = Features.of(rest)
+    features = tree_features(rest)
     random = np.random.default_rng([seed, 7])
     known = [random.permutation(np.flatnonzero(~np.isnan(side))) for side in column.sides[:2]]
     test = min(int(TESTED_SHARE * len(known[1])), MAX_TESTED_ROWS)

@@ -8,19 +8,21 @@ samples can tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
-from torch import Tensor
 
-from constraints import FormulaError, Program, compiled
-from constraints.explanation import chunk_size, percent
 from surrogate.evaluation import distances
+from surrogate.evaluation.boosting import (
+    MAX_TREE_WORDS,
+    MIN_TREE_ROWS,
+    Features,
+    installed,
+    two_sample_test,
+)
 from surrogate.evaluation.metrics import (
     Accuracy,
     Classifier,
@@ -28,7 +30,11 @@ from surrogate.evaluation.metrics import (
     Metrics,
     Names,
     Satisfied,
+    TreeAccuracy,
+    TreeTest,
     classifier_card,
+    laws_card,
+    tree_card,
 )
 from surrogate.evaluation.result import (
     CardRow,
@@ -36,15 +42,15 @@ from surrogate.evaluation.result import (
     Evaluation,
     Finding,
     Histograms,
-    Row,
     distance_row,
     pooled,
 )
-from surrogate.evaluation.verdict import Reason
+from surrogate.evaluation.verdict import CORRELATION_BOUNDS
 from surrogate.evaluation.weights import Array, effective_sample_size
-from surrogate.io.rules import rules_in
+from surrogate.io.attributes import OVERLAP, number
 from surrogate.kinds.label_names import LABELS
-from surrogate.kinds.signals import described, samples_of
+from surrogate.kinds.laws import laws
+from surrogate.kinds.signals import samples_of
 from surrogate.kinds.trajectories.align import Side, align, columns, values
 from surrogate.reports.wording import moment
 
@@ -52,6 +58,9 @@ MAX_CORRELATED = 256  # columns whose correlations are compared; of more, evenly
 MAX_CLASSIFIED_COLUMNS = 128
 MAX_COMPARED = 50_000  # trajectories in multivariate metrics; histograms use all
 ALL_VARIABLES = "all variables"
+MAX_TREE_FEATURES = 400  # levels and increments that trees see: some seconds
+TREES_SEE = "values and changes"
+STRETCH = 5  # windows that share no step, in a stretch of a series that is one fold
 
 
 class Pair:
@@ -133,7 +142,9 @@ def times(pair: Pair) -> Finding:
     return Detail((("times", pair.y.layout.times),))
 
 
-@METRICS.distance("correlation", "correlation error", "The correlations differ")
+@METRICS.distance(
+    "correlation", "correlation error", "The correlations differ", **CORRELATION_BOUNDS
+)
 def correlation(pair: Pair) -> Distance | None:
     left, right = pair.some_columns(MAX_CORRELATED)
     if left.shape[1] < 2:
@@ -142,7 +153,12 @@ def correlation(pair: Pair) -> Distance | None:
     return Distance.of(float(found), floors)
 
 
-@METRICS.distance("autocorrelation", "autocorrelation error", "The autocorrelations differ")
+@METRICS.distance(
+    "autocorrelation",
+    "autocorrelation error",
+    "The autocorrelations differ",
+    **CORRELATION_BOUNDS,
+)
 def autocorrelation(pair: Pair) -> Distance | None:
     """The mean over the variables."""
     x, y = pair.v, pair.w
@@ -173,64 +189,54 @@ def classifier(pair: Pair) -> Finding:
     return Classifier(Accuracy(*found), "logistic regression")
 
 
-@dataclass(frozen=True)
-class Consistency(Finding):
-    """The share of samples that obey the rules that the data carry.
-
-    network: whether the rules are those of a network that the data describe.
-    """
-
-    share: float | None
-    rules: int
-    network: bool = True
-
-    def values(self) -> Mapping[str, Any]:
-        stated = {} if self.network else {"rules_of": "the data"}
-        return {"consistent": self.share, "rules": self.rules, **stated}
-
-    def rows(self) -> Iterator[Row]:
-        if self.share is not None:
-            note = f"{self.rules} rule{'s' * (self.rules > 1)} {_owner(self.values())}"
-            yield "consistent", percent(self.share), "", "", note
-
-    def reasons(self) -> Iterator[Reason]:
-        if self.share is not None and self.share < 1:
-            broken = percent(1 - self.share)
-            yield Reason("care", f"{broken} of the samples break a law {_owner(self.values())}.")
+@METRICS.finding("trees", tree_card(TREES_SEE))
+def trees(pair: Pair) -> Finding | None:
+    """Gradient-boosted trees see rough increments, which the levels alone do not show; logistic
+    regression stays beside them because it needs no scikit-learn and sees sums of all columns."""
+    weights = pair.v.weights, pair.w.weights
+    if not installed() or min(map(len, weights)) < MIN_TREE_ROWS:
+        return None
+    groups = _groups(pair.v), _groups(pair.w)
+    found = two_sample_test(tree_features(pair), *weights, groups=groups, seed=pair.seed)
+    return TreeTest(TreeAccuracy(*found), TREES_SEE)
 
 
-def _owner(found: Mapping[str, Any]) -> str:
-    return f"of {found.get('rules_of', 'the network')}"
+def tree_features(pair: Pair) -> Features:
+    """Levels and increments of every series at the same steps, evenly spaced where there are many,
+    and the columns beside them."""
+    parts: list[tuple[Array, Array]] = []
+    words: list[bool] = []
+    x, y = pair.v, pair.w
+    series = [name for name in pair.names if y.signal(name).kind == "series"]
+    count, most = len(y.layout.times), MAX_TREE_FEATURES // max(1, 2 * len(series))
+    steps = np.unique(np.linspace(0, count - 1, min(count, max(2, most))).astype(np.int64))
+    before = steps[steps < count - 1]
+    for name in pair.names:
+        left, right, _ = values(x, y, name)
+        words_ = bool(y.signal(name).categories) and max(left.max(), right.max()) < MAX_TREE_WORDS
+        if name in series:
+            parts.append((left[:, steps], right[:, steps]))
+            left, right = (side[:, before + 1] - side[:, before] for side in (left, right))
+            words += [False] * len(steps)
+        parts.append((left, right))
+        words += [words_] * left.shape[1]
+    sides = tuple(np.concatenate(side, 1) for side in zip(*parts, strict=True))
+    return Features(sides, tuple(words))
 
 
-def _consistency_card(found: Mapping[str, Any]) -> list[CardRow]:
-    if found.get("consistent") is None:
-        return []
-    name = f"obey the {found['rules']} rules {_owner(found)}"
-    return [(name, f"{found['consistent']:.2%}", "", "")]
+def _groups(side: Side) -> np.ndarray | None:
+    """The number of a stretch of windows for each of them, (n,); None if windows share no step."""
+    shared = number(side.data.attrs.get(OVERLAP))
+    if shared is None or shared < 1:
+        return None
+    return np.asarray(np.arange(len(side.weights)) // (STRETCH * (int(shared) + 1)))
 
 
-@METRICS.finding("consistent", _consistency_card)
+@METRICS.finding("consistent", laws_card)
 def consistency(pair: Pair) -> Finding:
-    """The rules that the network of the samples, or of the reference, implies; none is added."""
-    x = pair.x
-    rules = rules_in(x.data.attrs) or rules_in(pair.y.data.attrs)
-    programs: list[Program] = []
-    for rule in rules.values():
-        try:
-            programs.append(compiled(rule, x.layout))
-        except FormulaError:  # about a species that the data leave out
-            continue
-    if not programs:
-        return Consistency(None, 0)
-    verdicts: list[Tensor] = []
-    with torch.no_grad():
-        for start in range(0, len(x.weights), size := chunk_size(programs)):
-            batch = {name: value[start : start + size] for name, value in x.tensors.items()}
-            verdicts.append(torch.stack([each.verdict(batch) for each in programs]).all(0))
-    share = x.share(torch.cat(verdicts).double().numpy())
-    network = bool(described(x.data) or described(pair.y.data))
-    return Consistency(share, len(programs), network)
+    """The rules that the samples, or the reference, carry; none is added."""
+    x, y = pair.x, pair.y
+    return laws(x.data.attrs, y.data.attrs, x.layout, x.tensors, x.weights)
 
 
 @METRICS.finding("satisfied")

@@ -27,6 +27,8 @@ def test_a_card_says_what_was_measured(tmp_path: Path) -> None:
         "| D(S), median over steps |",
         "| correlation error |",
         "rules of the network | 100.00% |",
+        f"**Verdict: {model.about['card']['verdict']['words']}.**",
+        "- Every sample obeys the laws of the network.",
     ):
         assert text in found, text
     lines = model.kind.card_table(model.about["card"]).splitlines()

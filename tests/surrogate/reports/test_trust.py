@@ -11,7 +11,7 @@ import xarray as xr
 from constraints import parse
 from simulators import models, simulate
 from surrogate.kinds.labels import label
-from tests.surrogate.reports.pages import DIAGNOSTICS, facts
+from tests.surrogate.reports.pages import DIAGNOSTICS, facts, report
 
 
 def judged(data: xr.Dataset, against: xr.Dataset | None = None, **changes: object) -> str:
@@ -43,6 +43,7 @@ def test_signs_of_trouble(plain: xr.Dataset, changes: dict[str, object], level: 
 def test_a_reference_tells_good_samples_from_bad_ones(plain: xr.Dataset) -> None:
     same = simulate(models.esirs(), samples=400, seed=7)
     assert judged(plain, same) == "good"
+    assert "Good: the samples can be trusted." in report(plain, same)
     far = simulate(models.esirs(), samples=120, seed=7, parameters={"beta": 9.0, "omega": 0.1})
     assert judged(far, same) == "poor"
     mixed = plain.copy()  # the right values at each step, of the wrong trajectories
@@ -51,7 +52,7 @@ def test_a_reference_tells_good_samples_from_bad_ones(plain: xr.Dataset) -> None
             [np.random.default_rng(k).permutation(plain[name][:, k]) for k in range(30)], 1
         )
         mixed[name] = (("sample", "time"), values)
-    assert judged(mixed, same) == "care"
+    assert judged(mixed, same) == "poor"
 
 
 def test_plain_simulations_are_not_judged(plain: xr.Dataset) -> None:

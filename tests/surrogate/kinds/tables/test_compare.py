@@ -12,8 +12,8 @@ import xarray as xr
 
 from surrogate.data import evaluate
 from surrogate.errors import ModelError
+from surrogate.evaluation import boosting
 from surrogate.evaluation.result import Distance, Evaluation
-from surrogate.kinds.tables import boosting
 from surrogate.kinds.tables import compare as quality
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from surrogate.errors import ModelError
-from surrogate.kinds.tables import boosting
+from surrogate.evaluation import boosting
+from surrogate.evaluation.boosting import accuracy, two_sample_test
 from surrogate.kinds.tables.align import Rows, shared_columns
-from surrogate.kinds.tables.boosting import Features, accuracy, two_sample_test
+from surrogate.kinds.tables.tree_features import tree_features
 from tests.surrogate.rows import few_rounds as few_rounds
 from tests.surrogate.rows import shuffled, wines
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few_rounds")
 def classified(x: pd.DataFrame, y: pd.DataFrame, seed: int = 0) -> tuple[float, float]:
     sides = Rows(x, "x"), Rows(y, "y")
     return two_sample_test(
-        Features.of(shared_columns(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed
+        tree_features(shared_columns(*sides)[0]), sides[0].weights, sides[1].weights, seed=seed
     )
 
 
@@ -66,7 +67,7 @@ def test_many_words_and_empty_columns_are_accepted() -> None:
     assert abs(share - 0.5) < 4 * error
     assert classified(x[["none"]], y[["none"]])[0] == 0.5
     assert classified(x[["same"]], y[["same"]])[0] == 0.5
-    codes = Features.of(shared_columns(Rows(x, "x"), Rows(y, "y"))[0]).sides[0][:, 0]
+    codes = tree_features(shared_columns(Rows(x, "x"), Rows(y, "y"))[0]).sides[0][:, 0]
     assert codes.max() == boosting.MAX_TREE_WORDS
 
 

@@ -1,7 +1,9 @@
-"""Gradient-boosted trees on rows: a classifier two-sample test, and prediction of a column.
+"""Gradient-boosted trees: a classifier two-sample test, and prediction of a column.
 
-Numbers, categories and missing values need no preprocessing. The trees are scikit-learn's histogram
-gradient boosting (after LightGBM), an optional dependency.
+The two-sample test (C2ST: Lopez-Paz & Oquab, ICLR 2017) is the cross-validated accuracy of trees
+that tell samples from a reference; between two samples of one law it is 0.5, within the binomial
+noise. Numbers, categories and missing values need no preprocessing. The trees are scikit-learn's
+histogram gradient boosting (after LightGBM), an optional dependency.
 """
 
 from __future__ import annotations
@@ -15,12 +17,11 @@ import numpy as np
 
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import Array, effective_sample_size
-from surrogate.kinds.tables.align import Column
 
-MAX_CLASSIFIED_ROWS = 5_000  # of each table
+MAX_CLASSIFIED_ROWS = 5_000  # of each dataset
 TREE_FOLDS = 3
-MIN_TREE_ROWS = 30  # of each table, for trees to learn from
-MAX_TREE_WORDS = 250  # of a column; trees have at most 255 bins
+MIN_TREE_ROWS = 30  # of each dataset, for trees to learn from
+MAX_TREE_WORDS = 250  # of a categorical column; trees have at most 255 bins
 MAX_TREES = 100
 INSTALL = "pip install 'surrogate-toolkit[tables]'"
 
@@ -36,35 +37,18 @@ def require(what: str) -> None:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of trees: values (n, d) per table, and which columns are categorical (d,)."""
+    """Features of trees: values (n, d) per dataset, and which columns are categorical (d,)."""
 
     sides: tuple[Array, ...]
     words: tuple[bool, ...]
 
-    @classmethod
-    def of(cls, columns: Sequence[Column]) -> Features:
-        made = [_ordinal(each) for each in columns]
-        sides = tuple(np.stack(parts, 1) for parts in zip(*made, strict=True))
-        return cls(sides, tuple(each.kind == "word" for each in columns))
-
-
-def _ordinal(column: Column) -> tuple[Array, ...]:
-    """Values (n,) per table; words as their rank by frequency, the rarest sharing the last."""
-    if column.kind != "word":
-        return column.rescaled().sides
-    order = np.argsort(np.argsort(-column.word_counts(), kind="stable"))
-    place = np.minimum(order, MAX_TREE_WORDS).astype(np.float64)
-    return tuple(
-        np.where(np.isnan(side), np.nan, place[np.nan_to_num(side, nan=0.0).astype(np.int64)])
-        for side in column.sides
-    )
-
 
 class Trees:
-    """A classifier (`kind` "classes") or a regressor, with early stopping."""
+    """A classifier (`kind` "classes") or a regressor; `early`: with early stopping."""
 
-    def __init__(self, kind: str, words: Sequence[bool], seed: int) -> None:
+    def __init__(self, kind: str, words: Sequence[bool], seed: int, *, early: bool = True) -> None:
         self.kind, self.words, self.seed = kind, np.asarray(words, bool), seed
+        self.early = early
 
     def fit(self, x: Array, target: np.ndarray, weight: Array) -> Trees:
         """Fit the target (n,) to rows x (n, d) with weights (n,)."""
@@ -79,8 +63,8 @@ class Trees:
         words = self.words[self.known]
         model = made(
             max_iter=MAX_TREES if enough else 30,
-            early_stopping=enough,
-            validation_fraction=0.1 if enough else None,
+            early_stopping=enough and self.early,
+            validation_fraction=0.1 if enough and self.early else None,
             n_iter_no_change=8,
             min_samples_leaf=20 if enough else 5,
             categorical_features=words if words.any() else None,
@@ -97,12 +81,18 @@ class Trees:
 
 
 def two_sample_test(
-    features: Features, weights: Array, others: Array, *, seed: int = 0
+    features: Features,
+    weights: Array,
+    others: Array,
+    *,
+    groups: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    seed: int = 0,
 ) -> tuple[float, float]:
-    """Cross-validated accuracy of classifying rows by their table, and its standard error.
+    """Cross-validated accuracy of classifying rows by their dataset, and its standard error.
 
-    The classes are balanced, so 0.5 is chance. `weights` (n,) of the first table, `others` (m,) of
-    the second.
+    The classes are balanced, so 0.5 is chance. `weights` (n,) of the first, `others` (m,) of the
+    second. `groups`: the number of a group for each row, (n,) and (m,), where rows of a group share
+    values (windows of one series) and so must be in one fold.
     """
     random = np.random.default_rng([seed, 5])
     count = min(MAX_CLASSIFIED_ROWS, len(weights), len(others))
@@ -110,11 +100,15 @@ def two_sample_test(
     x = np.concatenate([side[r] for side, r in zip(features.sides, rows, strict=True)])
     label = np.repeat([1, 0], count)
     weight = np.concatenate([_mean_one(w[r]) for w, r in zip((weights, others), rows, strict=True)])
-    fold = np.tile(np.arange(count) % TREE_FOLDS, 2)
+    order = np.arange(count)
+    numbers = [order if g is None else g[r] for g, r in zip(groups, rows, strict=True)]
+    fold = np.concatenate(numbers) % TREE_FOLDS
     right = np.zeros(len(label))
     for k in range(TREE_FOLDS):
         train, test = fold != k, fold == k
-        trees = Trees("classes", features.words, seed).fit(x[train], label[train], weight[train])
+        # stopping early loses weak evidence that is spread over many columns
+        trees = Trees("classes", features.words, seed, early=False)
+        trees.fit(x[train], label[train], weight[train])
         margin = trees.model.decision_function(trees.usable_columns(x[test]))
         right[test] = np.where(np.abs(margin) < 1e-9, 0.5, (margin > 0) == label[test])
     return accuracy(right, weight, label)
