@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from cli import complete, console, files, options, pictures
 from cli.errors import UsageError, unknown
 from cli.method_options import MethodCommand, settings_given
 from cli.sections import section
-from cli.summary import scenario_summary
+from cli.summary import card_warnings, scenario_summary
 from cli.values import Choice, Whole
 from constraints.errors import nearest
 
@@ -123,6 +123,7 @@ def command(
         _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)
 
+    from surrogate.errors import DegenerateError
     from surrogate.model import Surrogate
 
     options.compute_on(device, threads)
@@ -140,6 +141,8 @@ def command(
         found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
+    for warning in card_warnings(found.about):
+        say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
     if samples is None:
         samples = found.kind.default_samples
     start = time.perf_counter()
@@ -170,6 +173,8 @@ def command(
     say.print(f"next: {escape(again)}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
+    if scenario and answer.diagnostics.degenerate:  # kept, and still not to be relied on
+        context.exit(DegenerateError.exit_code)
 
 
 def _next(
@@ -261,19 +266,28 @@ def _conditional(
 ) -> Answer:
     from surrogate.guidance.sampler import sample
 
-    done = 0
     with console.bar(say, "sampling", 100) as advance:
+        percent = Percent(advance)
 
-        def progress(share: float) -> None:
-            nonlocal done
-            step = round(100 * share) - done
-            if step > 0:
-                advance(step)
-                done += step
-
-        def tell(text: str) -> None:
-            nonlocal done
+        def tell(text: str) -> None:  # what is said between two runs
             say.print(escape(text))
-            done = 0
+            percent.restart()
 
-        return sample(model, samples, rules, seed=seed, say=tell, progress=progress, **settings)
+        return sample(model, samples, rules, seed=seed, say=tell, progress=percent, **settings)
+
+
+class Percent:
+    """Shares of the work as percent of a bar, which starts again with every run."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self.advance, self.done = advance, 0
+
+    def __call__(self, share: float) -> None:
+        step = round(100 * min(share, 1.0)) - self.done
+        if step > 0:
+            self.advance(step)
+            self.done += step
+
+    def restart(self) -> None:
+        self.advance(-self.done)
+        self.done = 0

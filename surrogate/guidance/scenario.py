@@ -195,6 +195,12 @@ class Scenario:
         x_0, log_weights = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins)
         return self.joined(x_0), log_weights
 
+    def decoding_log_weight(self, x_0: Tensor, x_t: Tensor, sigma: float) -> Tensor:
+        """The log-weights (B,) that `decode` gives to clean points (B, D) that meet the formula."""
+        assert self.prior.decoder is not None
+        clean, noisy = self.shaped(x_0), self.shaped(x_t)
+        return self.prior.decoder.log_weight(clean, noisy, sigma, self.pins)
+
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
         """G (L, D) and c (L,) with g(x) ≈ G x + c about a point (D,)."""
         return self._affine_map or self._jacobian(about)

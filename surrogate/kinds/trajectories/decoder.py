@@ -17,7 +17,7 @@ from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
 from surrogate.kinds.trajectories.drawing import BLIND, Drawing
 from surrogate.kinds.trajectories.features import Step, shifted
-from surrogate.kinds.trajectories.sites import latent
+from surrogate.kinds.trajectories.sites import Site, latent
 from surrogate.kinds.trajectories.variables import Variable
 
 STEPS_PER_SAMPLE = 16  # of a trajectory that a training step looks at
@@ -131,20 +131,36 @@ class TrajectoryDecoder(Decoder):
         *,
         total: int | None = None,
     ) -> tuple[Tensor, Tensor]:
-        size = math.prod(self.sites.codec.shape)
-        pins = pins if pins is not None else Pins.none(size)
-        instances = pins.rows.shape[1] // size
-        groups = noisy.reshape(-1, instances, *self.sites.codec.shape).to("cpu", torch.float32)
-        conditions = Conditions(
-            pins, len(groups), self.sites.order(instances), self.sites.coordinates
-        )
+        shape = self.sites.codec.shape
+        pins = pins if pins is not None else Pins.none(math.prod(shape))
+        groups = self._groups(noisy, pins)
         uniform = Uniforms(generator, len(groups), total)
+        conditions = self._conditions(pins, groups)
         made = [
-            Drawing(self.conditionals, groups[:, i], sigma, uniform, conditions, i).run()
-            for i in range(instances)
+            Drawing(self.conditionals, own, sigma, uniform, conditions, i).run()
+            for i, own in enumerate(groups.unbind(1))
         ]
-        x = torch.stack([each.x for each in made], 1).reshape(-1, *self.sites.codec.shape)
+        x = torch.stack([each.x for each in made], 1).reshape(-1, *shape)
         return x, torch.stack([each.log_weights for each in made]).sum(0)
+
+    @torch.no_grad()
+    def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:
+        groups, given = self._groups(noisy, pins), self._groups(clean, pins, torch.float64)
+        conditions = self._conditions(pins, groups)
+        made = [
+            Drawing(self.conditionals, own, sigma, None, conditions, i, self.sites.values(x)).run()
+            for i, (own, x) in enumerate(zip(groups.unbind(1), given.unbind(1), strict=True))
+        ]
+        return torch.stack([each.log_weights for each in made]).sum(0)
+
+    def _groups(self, x: Tensor, pins: Pins, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Samples (B · instances, C, T) by the instances that conditions are about."""
+        shape = self.sites.codec.shape
+        return x.reshape(-1, pins.rows.shape[1] // math.prod(shape), *shape).to("cpu", dtype)
+
+    def _conditions(self, pins: Pins, groups: Tensor) -> Conditions[Site]:
+        count, instances = groups.shape[:2]
+        return Conditions(pins, count, self.sites.order(instances), self.sites.coordinates)
 
 
 def _at(x: Tensor, t: Tensor) -> Tensor:
