@@ -29,6 +29,7 @@ from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.model import Surrogate
 from surrogate.random import stream
 
+SETTINGS = {"method": "twisted", "pilot_samples": 100, "keep_degenerate": True}
 TOLERANCE = 0.02  # δ, small beside every noise
 
 
@@ -165,14 +166,15 @@ def run(d: int, d_y: int, seed: int, samples: int, **settings: object) -> dict[s
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0, help="The seed of the first problem.")
     parser.add_argument("--samples", type=int, default=1_000)
     parser.add_argument("--dimensions", type=int, default=8)
     given = parser.parse_args()
     torch.set_num_threads(1)
     for d_y in (1, 2, 4):
         found = [
-            run(given.dimensions, d_y, seed, given.samples, method="twisted", pilot_samples=100)
-            for seed in range(given.runs)
+            run(given.dimensions, d_y, seed, given.samples, **SETTINGS)
+            for seed in range(given.first, given.first + given.runs)
         ]
         apart = np.array([each["log_p"] - each["truth"] for each in found])
         errors = np.array([each["error"] for each in found])

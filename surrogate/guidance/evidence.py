@@ -23,6 +23,7 @@ import torch
 from surrogate.guidance import smc
 
 COARSE, FINE = 2 / 3, 3 / 2  # noise levels of batches, as shares of those requested
+SMALL_SAMPLE_FACTOR = 2.0  # of a variance with two degrees of freedom, so that 1.96 errors suffice
 MAX_LOG_DISAGREEMENT = 1.0  # between batches: above, they do not estimate the same number
 
 
@@ -46,7 +47,7 @@ def combined(log_zs: Sequence[float], steps: Sequence[int]) -> LogZ:
     if not bool(every.isfinite().all()):  # some batches found nothing: any factor is possible
         return LogZ(float(smc.log_mean_exp(every)), math.inf)
     coarse, fine = every[counts == counts.min()], every[counts == counts.max()]
-    variance = float(coarse.var() + fine.var()) / 2
+    variance = SMALL_SAMPLE_FACTOR * float(coarse.var() + fine.var()) / 2
     error = math.sqrt(variance / len(fine))
     difference = float(smc.log_mean_exp(fine) - smc.log_mean_exp(coarse))
     difference_error = math.sqrt(variance / len(fine) + variance / len(coarse))

@@ -116,7 +116,7 @@ def sample(
         say(f"method: {chosen.name} ({why})")
         outcome, own = ask(chosen)
     _refuse_degenerate(outcome, own)
-    _given_the_laws(outcome, chosen.name, pilot)
+    given_the_laws(outcome, chosen.name, pilot)
     data = dataset_of(scenario, outcome.x)
     distances = _from_rejection(scenario, data, pilot) if chosen.name == "twisted" else {}
     data = _labelled(data, scenario, rules, own)
@@ -330,7 +330,7 @@ def _refuse_degenerate(outcome: Outcome, settings: Settings) -> None:
     raise failure.degenerate(outcome.degenerate, outcome.cause, outcome.particles, outcome.steps)
 
 
-def _given_the_laws(outcome: Outcome, method: str, pilot: Pilot | None) -> None:
+def given_the_laws(outcome: Outcome, method: str, pilot: Pilot | None) -> None:
     """Turn P(scenario and laws) of particles into P(scenario | laws), and say how many plain
     samples break a law."""
     if pilot is None or pilot.accepted.lawful == pilot.accepted.drawn:
