@@ -22,8 +22,8 @@ def test_half_of_the_batches_have_fewer_and_half_have_more_noise_levels() -> Non
 def test_the_interval_holds_the_truth_where_the_bias_falls_with_the_levels(
     noise: float, slope: float
 ) -> None:
-    """log Z of a batch is off by slope/n, and by chance; with the spread of all batches alone the
-    interval would hold the truth in 8 % of the runs for noise .02 and slope 4."""
+    """log Z of a batch is off by slope/n, and by chance. The spread of four batches of 40 levels
+    would hold the truth in none of the runs for noise .02 and slope 4."""
     rng = np.random.default_rng(1)
     counts = level_counts(40, BATCHES)
     held = 0
