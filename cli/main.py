@@ -47,6 +47,7 @@ Exit codes:
   1  a run failed or was interrupted
   2  a command, option, rule or file that cannot be used
   3  a scenario that nothing can satisfy
+  4  a degenerate run, whose samples are written only with --keep-degenerate
 """
 
 

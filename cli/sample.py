@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,6 +123,7 @@ def command(
         _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)
 
+    from surrogate.errors import DegenerateError
     from surrogate.model import Surrogate
     from surrogate.reports.card import verdict_in
 
@@ -176,6 +177,8 @@ def command(
     say.print(f"next: {escape(again)}")
     if as_json:
         click.echo(json.dumps(summary | {"seconds": seconds}))
+    if scenario and answer.diagnostics.degenerate:  # kept, and still not to be relied on
+        context.exit(DegenerateError.exit_code)
 
 
 def _next(
@@ -267,19 +270,28 @@ def _conditional(
 ) -> Answer:
     from surrogate.guidance.sampler import sample
 
-    done = 0
     with console.bar(say, "sampling", 100) as advance:
+        percent = Percent(advance)
 
-        def progress(share: float) -> None:
-            nonlocal done
-            step = round(100 * share) - done
-            if step > 0:
-                advance(step)
-                done += step
-
-        def tell(text: str) -> None:
-            nonlocal done
+        def tell(text: str) -> None:  # what is said between two runs
             say.print(escape(text))
-            done = 0
+            percent.restart()
 
-        return sample(model, samples, rules, seed=seed, say=tell, progress=progress, **settings)
+        return sample(model, samples, rules, seed=seed, say=tell, progress=percent, **settings)
+
+
+class Percent:
+    """Shares of the work as percent of a bar, which starts again with every run."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self.advance, self.done = advance, 0
+
+    def __call__(self, share: float) -> None:
+        step = round(100 * min(share, 1.0)) - self.done
+        if step > 0:
+            self.advance(step)
+            self.done += step
+
+    def restart(self) -> None:
+        self.advance(-self.done)
+        self.done = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from surrogate.guidance.sampler import Answer
 
 YEAR = 31_557_600  # seconds
+MAX_REASONS = 3  # of a card, that are printed
 
 
 def scenario_summary(answer: Answer, requested: int, say: Console) -> dict[str, Any]:
@@ -29,18 +31,30 @@ def scenario_summary(answer: Answer, requested: int, say: Console) -> dict[str, 
     say.print(f"scenario satisfied by {satisfied:.1%} of the samples{rules}")
     if found.log_probability is not None:
         _probability(found, say)
+    for reason in found.degenerate:
+        say.print(f"[red]degenerate: {escape(reason)}[/red]")
     for warning in found.warnings:
         say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
     return {"satisfied": satisfied, "consistent": consistent, "diagnostics": asdict(found)}
+
+
+def card_warnings(about: Mapping[str, Any]) -> list[str]:
+    """What a model's card holds against it: its verdict, if it has one that is not good."""
+    card = about.get("card")
+    verdict = card.get("verdict") if isinstance(card, Mapping) else None
+    if not isinstance(verdict, Mapping) or verdict.get("level", "good") == "good":
+        return []
+    against = verdict.get("against")
+    reasons = [str(each) for each in against] if isinstance(against, (list, tuple)) else []
+    told = " ".join([str(verdict.get("summary", "")), *reasons[:MAX_REASONS]]).strip()
+    return [f"the card of this model is not good: {told}"]
 
 
 def _probability(found: Diagnostics, say: Console) -> None:
     """P of the scenario, and how far to trust it."""
     log_p, error = found.log_probability, found.log_probability_error
     assert log_p is not None
-    interval = (
-        "" if error is None else f" ± {error:.3f} by chance; the model's own error comes on top"
-    )
+    interval = "" if error is None else f" ± {error:.3f}; the model's own error comes on top"
     say.print(f"P = {math.exp(log_p):.3g} (log P = {log_p:.3f}{interval})")
     if found.method == "rejection":
         say.print(f"accepted {found.samples:,} of {found.particles:,} draws")
@@ -50,6 +64,7 @@ def _probability(found: Diagnostics, say: Console) -> None:
             f"way {found.min_ess:.0%}; {found.ancestors:,} distinct ancestors "
             f"(ESS {found.ancestor_ess:,.0f})"
         )
+        say.print(f"the samples are worth about {found.sample_ess:,.0f} independent ones")
         if found.rejection_seconds is not None:  # without a pilot it is not known
             say.print(f"rejection would have taken {duration(found.rejection_seconds)}")
     for name, (distance, floor) in found.from_rejection.items():

@@ -58,7 +58,7 @@ class SurrogateError(Exception):
     command line spell it differently.
     """
 
-    exit_code: ClassVar[int] = 1  # of the command line: 1 a run failed, 2 usage, 3 impossible
+    exit_code: ClassVar[int] = 1  # of the command line: see `surrogate --help`
 
     def __init__(
         self,

@@ -32,6 +32,12 @@ class SamplingError(SurrogateError, RuntimeError):
     """A run that found no sample."""
 
 
+class DegenerateError(SamplingError):
+    """A run whose samples carry no information: few ancestors, or batches that disagree."""
+
+    exit_code = 4
+
+
 class WritingError(SurrogateError, RuntimeError):
     """A file that could not be written: a full disk, no permission."""
 

@@ -11,6 +11,7 @@ ATTRIBUTES = (  # diagnostics with an attribute of their own; the JSON has all o
     "log_probability",
     "log_probability_error",
     "ess",
+    "sample_ess",
     "min_ess",
     "ancestors",
     "ancestor_ess",
@@ -28,13 +29,16 @@ class Diagnostics:
     why: str
     """Why it was chosen."""
     log_probability: float | None
-    """Estimate of log P(scenario); None where the method has none."""
+    """Estimate of log P(scenario | laws of the network); None where the method has none."""
     log_probability_error: float | None
-    """Its standard error."""
+    """Its standard error, with that of the discretised chain in it; None where it is unknown."""
     batches: list[float]
     """Estimates of log P(scenario) by independent batches."""
     ess: float
     """Effective sample size of the weighted particles at the end."""
+    sample_ess: float
+    """Independent samples that the samples are worth: at most as many as they are, and as they have
+    distinct ancestors."""
     min_ess: float
     """Smallest effective sample size at any noise level, as a share of the particles."""
     ancestors: int
@@ -51,6 +55,8 @@ class Diagnostics:
     """Share of the particles that satisfied the formula before the final resampling."""
     acceptance: float | None
     """Acceptance rate of the pilot's plain samples; None without a pilot."""
+    lawful: float | None
+    """Share of the pilot's plain samples that obey the laws of the network; None without one."""
     copies: int
     """Samples that equal another one."""
     seconds: float
@@ -63,6 +69,8 @@ class Diagnostics:
     """Variable -> median D from the samples that the pilot accepted, and its noise floor."""
     warnings: list[str]
     """Problems of the run, as sentences."""
+    degenerate: list[str]
+    """Why the samples carry no information, as sentences; empty if they do."""
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of a dataset that carry them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -19,6 +20,16 @@ S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True)
+class Plain:
+    """Unconditional samples, those that do not meet the scenario included."""
+
+    x: Tensor
+    """(n, D)."""
+    accepted: int
+    """How many meet the scenario and obey the laws."""
+
+
+@dataclass(frozen=True)
 class Question(Generic[S]):
     """A scenario to sample, with the method's settings."""
 
@@ -30,6 +41,16 @@ class Question(Generic[S]):
     say: Say = lambda text: None
     """Receives messages for people."""
     progress: Progress = lambda share: None
+    plain: Plain | None = None
+    """The plain samples of a pilot, if there was one."""
+    draw_seconds: float | None = None
+    """Wall time of a plain draw; None where rejection may not take the place of the method."""
+
+    def rejection_is_faster(self, log_probability: float, seconds: float) -> bool:
+        """Whether rejection may be used, and would take less than `seconds`."""
+        if self.draw_seconds is None or not log_probability > -700:
+            return False
+        return self.draw_seconds * self.samples * math.exp(-log_probability) < seconds
 
     def counted(self, total: int) -> Callable[[int], None]:
         """Progress for a method that counts single steps, `total` of them."""
@@ -76,6 +97,10 @@ class Outcome:
     """Estimates of log P(scenario) by independent batches."""
     warnings: list[str] = field(default_factory=list)
     """What is wrong with the run, in words."""
+    degenerate: list[str] = field(default_factory=list)
+    """Why the samples carry no information, in words; empty if they do."""
+    cause: str = ""
+    """The part of the scenario that makes a run degenerate, in words; empty if there is none."""
 
     @classmethod
     def even(cls, x: Tensor, **known: object) -> Outcome:
@@ -109,6 +134,13 @@ class Outcome:
     def ancestor_ess(self) -> float:
         """Effective number of ancestors, (Σw)²/Σ(weight of an ancestor's descendants)²."""
         return smc.ancestor_ess(self.log_weights, self.ancestors)
+
+    @property
+    def sample_ess(self) -> float:
+        """Independent samples that these are worth: at most as many as they are, by their weights,
+        as the particles were worth, and as they have distinct ancestors."""
+        own = float(smc.ess(self.log_weights))
+        return min(own, self.ess, float(self.distinct_ancestors))
 
     @property
     def copies(self) -> int:

@@ -165,7 +165,7 @@ class Posterior:
             (gradient,) = torch.autograd.grad(value.sum(), x)
         return value.detach(), torch.nan_to_num(gradient, 0.0, 0.0, 0.0)
 
-    # --- exact equations, in the last step and in MCMC moves --------------------------------------
+    # --- exact equations, in the last step --------------------------------------------------------
 
     def sample(self, mean: Tensor, generator: Generator) -> ExactDraw:
         """Draws of N(mean, C_σ) given the equations as intervals, for means (B, D).
@@ -180,13 +180,6 @@ class Posterior:
         u, log_weight = truncated.box(at, self.exact_factor, *self._box, generator)
         gain = self.exact_gain.mT
         return ExactDraw(x + (u - x @ rows.mT) @ gain, mean + (u - at) @ gain, log_weight)
-
-    def log_weight(self, x: Tensor, mean: Tensor) -> Tensor:
-        """The `log_weight` (B,) that `sample` would give to points x (B, D) that it draws."""
-        if not len(self.equations):
-            return mean.new_zeros(len(mean))
-        rows = self.equations.rows
-        return truncated.weight_of(x @ rows.mT, mean @ rows.mT, self.exact_factor, *self._box)
 
     @cached_property
     def exact_factor(self) -> Tensor:

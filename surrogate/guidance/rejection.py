@@ -1,7 +1,7 @@
 """Rejection: unconditional samples, of which those that meet the scenario are accepted. Exact.
 
-The acceptance rate is the scenario's probability. A soft formula c <= 0 keeps a sample with
-probability e^c.
+The acceptance rate among draws that obey the laws of the network is the scenario's probability. A
+soft formula c <= 0 keeps a sample with probability e^c.
 """
 
 from __future__ import annotations
@@ -35,11 +35,32 @@ class Accepted:
     """How many were drawn."""
     met: int
     """How many of these satisfied the formula, with or without the laws of the network."""
+    lawful: int
+    """How many of these obey the laws of the network."""
+    every: Tensor | None = None
+    """All draws, (drawn, D), if they were kept."""
 
     @property
     def rate(self) -> float:
         """The acceptance rate."""
         return len(self.x) / self.drawn if self.drawn else 0.0
+
+    @property
+    def lawful_share(self) -> float:
+        """The share of the draws that obey the laws of the network."""
+        return self.lawful / self.drawn if self.drawn else 0.0
+
+    def __add__(self, other: Accepted) -> Accepted:
+        every = None
+        if self.every is not None and other.every is not None:
+            every = torch.cat([self.every, other.every])
+        return Accepted(
+            torch.cat([self.x, other.x]),
+            self.drawn + other.drawn,
+            self.met + other.met,
+            self.lawful + other.lawful,
+            every,
+        )
 
 
 @torch.no_grad()
@@ -52,15 +73,20 @@ def reject(
     *,
     steps: int | None = None,
     progress: Callable[[int], None] = lambda accepted: None,
+    first_batch: int = 0,
+    keep: bool = False,
 ) -> Accepted:
     """Draw until `wanted` samples are accepted, or `max_draws` are drawn.
 
     Batches are drawn with seeds of their own, derived from (seed, purpose, batch): neighbouring
-    seeds, and a pilot and its run, share no draws.
+    seeds, and a pilot and its run, share no draws. A call that goes on where another ended has a
+    `first_batch` that was not drawn yet. `keep`: also what is not accepted.
     """
-    generator = stream(seed, purpose)
+    generator = stream(seed, purpose, *([first_batch] if first_batch else []))
     parts: list[Tensor] = []
-    drawn = met = accepted = batch = 0
+    kept: list[Tensor] = []
+    drawn = met = lawful = accepted = 0
+    batch = first_batch
     while accepted < wanted and drawn < max_draws:
         count = min(_batch_size(wanted, accepted, drawn), max_draws - drawn)
         own = derived(seed, purpose, batch)
@@ -71,11 +97,13 @@ def reject(
         log_uniform = torch.rand(count, generator=generator, dtype=torch.float64).log()
         found = x[log_uniform < value]
         met += int(verdicts.satisfied.sum())
+        lawful += int(verdicts.consistent.sum())
+        kept += [x] if keep else []
         parts.append(found)
         drawn, accepted = drawn + count, accepted + len(found)
         progress(len(found))
     every = torch.cat(parts) if parts else torch.zeros(0, scenario.size, dtype=torch.float64)
-    return Accepted(every, drawn, met)
+    return Accepted(every, drawn, met, lawful, torch.cat(kept) if kept else None)
 
 
 def _batch_size(wanted: int, accepted: int, drawn: int) -> int:
@@ -104,14 +132,15 @@ def answer(question: Question[RejectionSettings]) -> Outcome:
             value=accepted.drawn,
             remedy=["use ", Setting("method", "twisted")],
         )
+    rate = len(accepted.x) / accepted.lawful  # given the laws
     found = Outcome.even(
         accepted.x[:wanted],
         particles=accepted.drawn,
         steps=steps,
         evaluations=steps * accepted.drawn,
         met=accepted.met / accepted.drawn,
-        log_probability=math.log(accepted.rate),
-        log_probability_error=math.sqrt((1 - accepted.rate) / len(accepted.x)),
+        log_probability=math.log(rate),
+        log_probability_error=math.sqrt((1 - rate) / len(accepted.x)),
     )
     if len(accepted.x) < wanted:
         found.warnings = [f"only {len(accepted.x):,} of {wanted:,} samples were found"]

@@ -1,8 +1,15 @@
 """MCMC moves that make copies distinct and leave the conditional distribution invariant.
 
-A sample is noised to a small σ and a clean point is drawn from the posterior N(D, C_σ) given the
-equations: Gibbs sampling between x_0 and x_0 + σn, with a Metropolis-Hastings step for the weights
-of the GHK simulator (`truncated`) and for the value of the formula.
+A decoder gives p(x_0 | x_σ) itself, so a sample can be noised to the decoder's level σ and drawn
+again: Gibbs sampling between x_0 and x_σ = x_0 + σn. Under linear conditions (`Pins`) the decoder
+draws from q(x_0 | x_σ) = p(x_0 | x_σ) / w(x_0, x_σ) on what they allow, w its weight, and a
+Metropolis-Hastings step accepts x_0' with probability
+
+    min(1, w(x_0', x_σ) e^c(x_0') / w(x_0, x_σ) e^c(x_0)),
+
+which leaves p(x_0) e^c(x_0) invariant. Without a decoder there are no moves: a Gaussian about the
+denoised estimate is not p(x_0 | x_σ) where the data have structure finer than σ, and a σ below that
+only jitters copies.
 """
 
 from __future__ import annotations
@@ -10,33 +17,24 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from surrogate.guidance.posterior import Posteriors
 from surrogate.guidance.scenario import Scenario
 
-MOVE_SIGMA = 0.1  # noise of a move, in normalised units
-MOVES = 3
+MOVES = 1
 
 
 @torch.no_grad()
-def rejuvenate(
-    scenario: Scenario,
-    x: Tensor,
-    generator: Generator,
-    sigma: float = MOVE_SIGMA,
-    moves: int = MOVES,
-) -> Tensor:
-    """Samples (B, D) after some moves."""
-    level = torch.tensor(sigma, dtype=torch.float64)
-    posteriors = Posteriors(scenario)
-    value = scenario.log_value(x)
+def rejuvenate(scenario: Scenario, x: Tensor, generator: Generator, moves: int = MOVES) -> Tensor:
+    """Samples (B, D) after some moves; those of a prior without a decoder stay as they are."""
+    decoder = scenario.prior.decoder
+    if decoder is None:
+        return x
+    sigma, value = decoder.handover, scenario.log_value(x)
     for _ in range(moves):
-        noise = torch.randn(x.shape, generator=generator, dtype=x.dtype)
-        mean = scenario.denoised(x + sigma * noise, level)
-        posterior = posteriors.at(level, mean)
-        draw = posterior.sample(mean, generator)
-        proposed = scenario.within(draw.x)
+        noisy = x + sigma * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+        proposed, draw = scenario.decode(noisy, sigma, generator)
         proposed_value = scenario.log_value(proposed)
-        log_acceptance = proposed_value + draw.log_weight - value - posterior.log_weight(x, mean)
+        own_weight = scenario.decoding_log_weight(x, noisy, sigma)
+        log_acceptance = proposed_value + draw.log_weights - value - own_weight
         accepted = torch.rand(len(x), generator=generator, dtype=x.dtype).log() < log_acceptance
         x = torch.where(accepted[:, None], proposed, x)
         value = torch.where(accepted, proposed_value, value)

@@ -19,28 +19,27 @@ from constraints.compile.dependents import implied_values
 from constraints.compile.names import of_instances
 from constraints.errors import FormulaError
 from constraints.prove.contradictions import refuse_impossible
-from surrogate.errors import ModelError, whole_number
+from surrogate.errors import ModelError, SamplingError, whole_number
+from surrogate.guidance import failure
+from surrogate.guidance.choice import PILOT_STEPS, Pilot, choose, run_pilot
 from surrogate.guidance.diagnostics import Diagnostics
 from surrogate.guidance.method import AUTO, Method, method_named, method_settings, names_of
-from surrogate.guidance.methods.twisted import particles_for
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.prior import Prior
-from surrogate.guidance.rejection import Accepted, reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.settings import Settings
 from surrogate.kinds import kind_of
 from surrogate.kinds.labels import label
 from surrogate.kinds.rule_options import Where as Where
 from surrogate.kinds.rules import rules_from as rules_from
-from surrogate.random import Sampling
 
 GUIDED_HARDNESS = 10.0  # of methods that follow gradients, unless given
-PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance rate
-MIN_PILOT_ACCEPTED = 20  # accepted samples of the pilot below which its rate is too noisy
-MAX_FALLBACK_DRAWS = 100_000  # of rejection, after particles failed
+MAX_FALLBACK_SECONDS = 60.0  # of rejection, after particles failed in less
+MAX_UNLAWFUL_SHARE = 0.001  # of plain samples that break a law of the network, unmentioned
 MIN_PILOT_COMPARED = 100  # accepted samples of the pilot below which nothing is compared with it
 MAX_COVARIANCE_SIZE = 100_000_000  # numbers in the covariance of several instances
-MIN_LEARNED_LOG_P = math.log(1e-9)  # log P(scenario) below which samples extrapolate
+MIN_LEARNED_LOG_P = math.log(1e-9)  # log P, beyond what equations explain, below which samples
+# extrapolate
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,6 @@ class Answer:
 
     dataset: xr.Dataset
     diagnostics: Diagnostics
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """Unconditional samples that estimate the probability of a scenario."""
-
-    accepted: Accepted
-    seconds: float
-    """Wall time of a draw."""
 
 
 def sample(
@@ -88,10 +78,10 @@ def sample(
     began = time.monotonic()
     pilot = None
     if chosen is None or chosen.needs_pilot:
-        pilot = _pilot(scenario, seed, pilot_samples or prior.kind.pilot_samples)
+        pilot = run_pilot(scenario, seed, pilot_samples or prior.kind.pilot_samples)
     why = "as requested"
     if chosen is None and pilot is not None:
-        chosen, why = _choice(settings, samples, pilot)
+        chosen, why, pilot = choose(scenario, settings, samples, seed, pilot)
         say(f"method: {chosen.name} ({why})")
     elif chosen is not None and chosen.name == "rejection" and pilot and not len(pilot.accepted.x):
         say(
@@ -99,14 +89,31 @@ def sample(
             "take long; the method twisted would not wait for them"
         )
     assert chosen is not None
-    own = _settings_of(chosen, settings, scenario)
-    outcome = chosen.answer(Question(scenario, samples, seed, own, say, progress))
-    if requested == AUTO and outcome.warnings and _affordable(pilot, samples):
+
+    def ask(method: Method[Any]) -> tuple[Outcome, Settings]:
+        own = _settings_of(method, settings, scenario)
+        asked = Question(scenario, samples, seed, own, say, progress)
+        if pilot is not None:
+            seconds = pilot.seconds if requested == AUTO else None
+            asked = replace(asked, plain=pilot.plain, draw_seconds=seconds)
+        return method.answer(asked), own
+
+    try:
+        outcome, own = ask(chosen)
+        problems = outcome.warnings
+        rejection_seconds = _rejection_seconds(outcome, samples, pilot)
+    except SamplingError as error:
+        problems, rejection_seconds = [error.problem], _rejection_seconds(None, samples, pilot)
+        if requested != AUTO or rejection_seconds > MAX_FALLBACK_SECONDS:
+            raise
+    most = max(MAX_FALLBACK_SECONDS, 3 * (time.monotonic() - began))
+    if requested == AUTO and problems and chosen.name != "rejection" and rejection_seconds <= most:
         chosen = method_named("rejection")
-        why = f"particles failed: {'; '.join(outcome.warnings)}"
+        why = f"particles failed: {'; '.join(problems)}"
         say(f"method: {chosen.name} ({why})")
-        own = _settings_of(chosen, settings, scenario)
-        outcome = chosen.answer(Question(scenario, samples, seed, own, say, progress))
+        outcome, own = ask(chosen)
+    _refuse_degenerate(outcome, own)
+    given_the_laws(outcome, chosen.name, pilot)
     data = dataset_of(scenario, outcome.x)
     distances = _from_rejection(scenario, data, pilot) if chosen.name == "twisted" else {}
     data = _labelled(data, scenario, rules, own)
@@ -114,7 +121,7 @@ def sample(
     about = {"long_name": "initial particle that the sample descends from"}
     data["origin"] = ("sample", outcome.ancestors.to(torch.int32).numpy(), about)
     seconds = time.monotonic() - began
-    found = _diagnostics(outcome, chosen.name, why, samples, pilot, seconds, distances)
+    found = _diagnostics(outcome, chosen.name, why, samples, pilot, seconds, distances, scenario)
     data = data.assign_attrs(
         surrogate_seed=seed,
         surrogate_model=prior.digest,
@@ -199,38 +206,12 @@ def _labelled(
 # --- the choice of a method -----------------------------------------------------------------------
 
 
-def _pilot(scenario: Scenario, seed: int, count: int) -> Pilot:
-    began = time.monotonic()
-    accepted = reject(scenario, count, count, seed, Sampling.PILOT, steps=PILOT_STEPS)
-    return Pilot(accepted, (time.monotonic() - began) / count)
-
-
-def _choice(given: Mapping[str, Any], samples: int, pilot: Pilot) -> tuple[Method[Any], str]:
-    """Particles or rejection, and why: a draw costs about as much as a particle."""
-    particles_method, rejection = method_named("twisted"), method_named("rejection")
-    rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
-    why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
-    if accepted < MIN_PILOT_ACCEPTED or given.get("weighted"):
-        return particles_method, why
-    draws = math.ceil(samples / rate)
-    particles = given.get("particles") or particles_for(samples)
-    why += f": about {draws:,} draws, or {particles:,} particles"
-    return (rejection if draws <= particles else particles_method), why
-
-
 def _settings_of(method: Method[Any], given: Mapping[str, Any], scenario: Scenario) -> Settings:
     """The settings of a method for this scenario; given ones that it does not have are left out."""
     known = names_of(method)
     own = method.settings(**{name: value for name, value in given.items() if name in known})
     resolved: Settings = method.resolve(own, scenario)
     return resolved
-
-
-def _affordable(pilot: Pilot | None, samples: int) -> bool:
-    """Whether rejection would find the samples within MAX_FALLBACK_DRAWS."""
-    if pilot is None or len(pilot.accepted.x) < MIN_PILOT_ACCEPTED:
-        return False
-    return samples / pilot.accepted.rate <= MAX_FALLBACK_DRAWS
 
 
 # --- diagnostics ----------------------------------------------------------------------------------
@@ -258,6 +239,7 @@ def _diagnostics(
     pilot: Pilot | None,
     seconds: float,
     distances: dict[str, list[float]],
+    scenario: Scenario,
 ) -> Diagnostics:
     log_p = outcome.log_probability
     rejection, pilot_evaluations = None, 0
@@ -272,6 +254,7 @@ def _diagnostics(
         log_probability_error=outcome.log_probability_error,
         batches=outcome.batches,
         ess=outcome.ess,
+        sample_ess=outcome.sample_ess,
         min_ess=outcome.min_ess,
         ancestors=outcome.distinct_ancestors,
         ancestor_ess=outcome.ancestor_ess,
@@ -280,17 +263,75 @@ def _diagnostics(
         evaluations=outcome.evaluations + pilot_evaluations,
         met_before=outcome.met,
         acceptance=None if pilot is None else pilot.accepted.rate,
+        lawful=None if pilot is None else pilot.accepted.lawful_share,
         copies=outcome.copies,
         seconds=seconds,
         samples=samples,
         rejection_seconds=rejection,
         from_rejection=distances,
-        warnings=[*outcome.warnings, *_improbable(log_p)],
+        warnings=[*outcome.warnings, *_improbable(log_p, scenario)],
+        degenerate=outcome.degenerate,
     )
 
 
-def _improbable(log_p: float | None) -> list[str]:
-    if log_p is None or log_p > MIN_LEARNED_LOG_P:
+def _rejection_seconds(outcome: Outcome | None, samples: int, pilot: Pilot | None) -> float:
+    """Estimate of the time that rejection takes, by the pilot or by what particles found."""
+    if pilot is None:
+        return math.inf
+    found = pilot.seconds_for(samples)
+    if outcome is not None and outcome.log_probability is not None and not outcome.degenerate:
+        draws = samples / math.exp(max(outcome.log_probability, -700.0))
+        found = min(found, pilot.seconds * draws)
+    return found
+
+
+def _refuse_degenerate(outcome: Outcome, settings: Settings) -> None:
+    """DegenerateError for samples that carry no information, unless they are to be kept."""
+    if not outcome.degenerate or getattr(settings, "keep_degenerate", True):
+        return
+    raise failure.degenerate(outcome.degenerate, outcome.cause, outcome.particles, outcome.steps)
+
+
+def given_the_laws(outcome: Outcome, method: str, pilot: Pilot | None) -> None:
+    """Turn P(scenario and laws) of particles into P(scenario | laws), and say how many plain
+    samples break a law."""
+    if pilot is None or pilot.accepted.lawful == pilot.accepted.drawn:
+        return
+    share, drawn = pilot.accepted.lawful_share, pilot.accepted.drawn
+    breaking = f"{drawn - pilot.accepted.lawful:,} of {drawn:,} plain samples break a law"
+    if method == "twisted" and outcome.log_probability is not None:
+        if share == 0:
+            outcome.log_probability = outcome.log_probability_error = None
+            breaking += ": the probability given the laws is unknown"
+        else:
+            outcome.log_probability -= math.log(share)
+            outcome.batches = [each - math.log(share) for each in outcome.batches]
+            noise = math.sqrt((1 - share) / (share * drawn))
+            if outcome.log_probability_error is not None:
+                outcome.log_probability_error = math.hypot(outcome.log_probability_error, noise)
+    if 1 - share > MAX_UNLAWFUL_SHARE:
+        known = "" if share == 0 else ": the probability is that given the laws"
+        outcome.warnings = [*outcome.warnings, breaking + known]
+
+
+def _improbable(log_p: float | None, scenario: Scenario) -> list[str]:
+    """A warning where a scenario is improbable beyond what its equations explain.
+
+    log P falls with every value that is stated, however ordinary it is: k equations A x = b within
+    intervals of width h have, where b are values of data of covariance C, on average about the
+    log-probability Σ log h - k/2 - ½ log det(2π A C Aᵀ).
+    """
+    if log_p is None:
+        return []
+    equations = scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))
+    typical = 0.0
+    if len(equations):
+        width = equations.high - equations.low
+        spread = scenario.covariance.apply(scenario.covariance.values, equations.rows)
+        known = spread @ equations.rows.mT + torch.diag(width.square() / 12)
+        log_det = float(torch.linalg.slogdet(2 * math.pi * known).logabsdet)
+        typical = float(width.log().sum()) - 0.5 * len(equations) - 0.5 * log_det
+    if log_p - min(typical, 0.0) > MIN_LEARNED_LOG_P:
         return []
     return [
         "so improbable a scenario is far from the training data: samples and probability are "

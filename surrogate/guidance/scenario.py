@@ -203,13 +203,23 @@ class Scenario:
         return Equations(own.rows @ matrix, own.low - known, own.high - known)
 
     def decode(
-        self, x_t: Tensor, sigma: float, generator: Generator, particles: Filter
+        self,
+        x_t: Tensor,
+        sigma: float,
+        generator: Generator,
+        particles: Filter | None = None,
     ) -> tuple[Tensor, Draw]:
         """Clean points (N, D) that the prior's decoder draws from points at a noise level, given
         the linear part of the formula, and the draw with their weights and origins."""
         assert self.prior.decoder is not None
         draw = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins, particles)
         return self.joined(draw.x), draw
+
+    def decoding_log_weight(self, x_0: Tensor, x_t: Tensor, sigma: float) -> Tensor:
+        """The log-weights (B,) that `decode` gives to clean points (B, D) that meet the formula."""
+        assert self.prior.decoder is not None
+        clean, noisy = self.shaped(x_0), self.shaped(x_t)
+        return self.prior.decoder.log_weight(clean, noisy, sigma, self.pins)
 
     def jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
         """G (L, D) and c (L,) with g(x) ≈ G x + c about a point (D,)."""

@@ -54,17 +54,6 @@ def box(
     return made, weight
 
 
-def weight_of(u: Tensor, mean: Tensor, factor: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """The log-weights (B,) that `box` would give to draws u (B, k)."""
-    weight = mean.new_zeros(len(mean))
-    noise = torch.zeros_like(mean)
-    for i in range(mean.shape[1]):
-        a, b, centre = _ends(mean, factor, low, high, noise, i)
-        weight = weight + log_interval(a, b)
-        noise[:, i] = (u[:, i] - centre) / factor[i, i]
-    return weight
-
-
 def _ends(
     mean: Tensor, factor: Tensor, low: Tensor, high: Tensor, noise: Tensor, i: int
 ) -> tuple[Tensor, Tensor, Tensor]:

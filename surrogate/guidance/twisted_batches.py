@@ -1,27 +1,29 @@
 """The method `twisted`: independent batches of particles, and more particles for hard scenarios.
 
-The particles of one batch share ancestors, so the standard error of log Z comes from the variance
-between independent batches. A run with a small effective sample size, few distinct ancestors or
-batches that disagree is repeated with twice the particles and 1.5 times the noise levels; problems
-that remain after the last attempt are reported.
+The particles of one batch share ancestors, so the error of log Z comes from independent batches,
+half of them with fewer and half with more noise levels (`evidence`). Unless a number of particles
+is given, a run with a small effective sample size, few distinct ancestors or batches that disagree
+is repeated with twice the particles and 1.5 times the noise levels; problems that remain are
+reported. A run that carries no information (one ancestor left, batches that disagree by a factor of
+ten) is degenerate; a scenario that no particle of the first two batches meets is refused.
 """
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from constraints.errors import Setting
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.schedule import karras
-from surrogate.errors import SamplingError
-from surrogate.guidance import smc
+from surrogate.guidance import evidence, failure, smc
 from surrogate.guidance.methods.twisted import PARTICLES_PER_SAMPLE, TwistedSettings, particles_for
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.posterior import Posteriors
-from surrogate.guidance.rejuvenation import MOVES, rejuvenate
+from surrogate.guidance.rejuvenation import rejuvenate
 from surrogate.guidance.twisted import Particles, twisted
 from surrogate.random import Sampling, stream
 from surrogate.sampling.steps import SIGMA_MAX
@@ -30,63 +32,69 @@ PARTICLE_SIGMA_MIN = 0.01  # the last noise level before the clean point
 SIGMA_VISIBLE = 10.0  # noise level below which data of unit variance stand out from the noise
 BATCHES = 4
 ATTEMPTS = 3
+SCOUTS = 1_000  # particles of a batch that finds out whether any particle meets the scenario
+MIN_SCOUT_ESS = 2  # below, more particles do not help
+MAX_SCOUT_FACTOR = 1e4  # between two such batches' estimates of P, beyond which they do not either
+MAX_RESCUE_EVALUATIONS = 1_000_000  # of the network, to repeat a run that was degenerate
 MIN_ESS_PER_SAMPLE = 1 / 3  # of the particles at the end, below which a run is repeated
 MIN_DISTINCT_ANCESTORS = 100  # of all batches, or a 20th of the particles
-MAX_LOG_DISAGREEMENT = 1.0  # between batches' estimates of log P
+MIN_ESS = 10  # of all particles, or the samples if they are fewer: below, a run is degenerate
+MAX_DEGENERATE_FACTOR = 10.0  # between batches' estimates of P, beyond which a run is degenerate
 
 
 def answer(question: Question[TwistedSettings]) -> Outcome:
     """Samples by twisted particles."""
     settings, samples = question.settings, question.samples
     particles = settings.particles or particles_for(samples)
+    attempts = ATTEMPTS if settings.particles is None else 1
     steps = settings.steps
     posteriors = Posteriors(question.scenario)
-    spent = 0
-    for attempt in range(ATTEMPTS):
-        batches = _run(question, particles, steps, attempt, posteriors)
-        spent += sum(len(batch.x) for batch in batches) * steps
-        problems = _problems(batches, samples)
-        if not problems or attempt == ATTEMPTS - 1:
+    spent = _scout(question, particles, steps, posteriors)
+    for attempt in range(attempts):
+        began = time.monotonic()
+        counts = evidence.level_counts(steps, BATCHES)
+        batches = list(_run(question, particles, counts, attempt, posteriors))
+        spent += sum(len(b.x) * count for b, count in zip(batches, counts, strict=True))
+        log_zs = [batch.log_z for batch in batches]
+        problems, degenerate = _problems(batches, samples), _degeneracy(batches, samples)
+        if not problems or attempt == attempts - 1:
             break
-        particles, steps = 2 * particles, steps * 3 // 2
+        again = 2 * particles, steps * 3 // 2
+        if degenerate and math.prod(again) > MAX_RESCUE_EVALUATIONS:
+            break
+        seconds = 3 * (time.monotonic() - began)
+        if question.rejection_is_faster(evidence.combined(log_zs, counts).value, seconds):
+            break
+        particles, steps = again
         question.say(f"{'; '.join(problems)}: again with {particles:,} particles, {steps} steps")
     log_weights = torch.cat([batch.log_weights for batch in batches])
     if not bool(log_weights.isfinite().any()):
-        raise SamplingError(
-            "no particle meets the scenario, which is improbable or contradicts the model",
-            value=len(log_weights),
-            remedy=[
-                "try more ",
-                Setting("particles"),
-                " or ",
-                Setting("steps"),
-                ", or ask for less",
-            ],
-        )
-    ess = float(smc.ess(log_weights))
-    log_zs = torch.tensor([batch.log_z for batch in batches], dtype=torch.float64)
-    log_z = float(smc.log_mean_exp(log_zs))
-    counts = [len(batch.x) for batch in batches]
-    first = torch.tensor([0, *counts[:-1]]).cumsum(0)
+        raise failure.no_sample(question.scenario, batches, question.plain)
+    log_z = evidence.combined(log_zs, counts)
+    sizes = [len(batch.x) for batch in batches]
+    first = torch.tensor([0, *sizes[:-1]]).cumsum(0)
     ancestors = torch.cat([b.ancestors + n for b, n in zip(batches, first, strict=True)])
-    x, log_weights, ancestors = _select(
+    x, sample_weights, ancestors = _select(
         question, torch.cat([batch.x for batch in batches]), log_weights, ancestors
     )
     made = Outcome(
         x=x,
-        log_weights=log_weights,
+        log_weights=sample_weights,
         ancestors=ancestors,
-        particles=sum(counts),
+        particles=sum(sizes),
         steps=steps,
-        evaluations=spent + (0 if settings.weighted else MOVES * len(x)),
+        evaluations=spent,
         met=sum(batch.met for batch in batches) / len(batches),
-        ess=ess,
+        ess=float(smc.ess(log_weights)),
         min_ess=min(batch.min_ess / len(batch.x) for batch in batches),
-        log_probability=log_z,
-        log_probability_error=float(torch.exp(log_zs - log_z).std()) / math.sqrt(len(batches)),
-        batches=log_zs.tolist(),
+        log_probability=log_z.value,
+        log_probability_error=log_z.error if math.isfinite(log_z.error) else None,
+        batches=log_zs,
         warnings=problems,
+        degenerate=degenerate,
     )
+    if degenerate:
+        made.cause = failure.weakest_part(question.scenario, batches, question.plain)
     if made.ancestor_ess < min(samples, 1000) / 10:
         few = (
             f"the samples descend from few particles: the effective number of ancestors is "
@@ -108,31 +116,57 @@ def levels(covariance: Covariance, steps: int, last: float = PARTICLE_SIGMA_MIN)
     return torch.cat([below.new_tensor([SIGMA_MAX]), below])
 
 
+def _scout(
+    question: Question[TwistedSettings], particles: int, steps: int, posteriors: Posteriors
+) -> int:
+    """Refuse, after few particles, a scenario that plain samples do not meet and of which a long
+    run would be degenerate. The evaluations that this took."""
+    none = question.plain is not None and not question.plain.accepted
+    if not none or math.ceil(particles / BATCHES) <= SCOUTS:
+        return 0
+    counts = evidence.level_counts(steps, 2)
+    batches = list(_run(question, 2 * SCOUTS, counts, ATTEMPTS, posteriors))
+    hopeless = _ess(batches) < MIN_SCOUT_ESS
+    hopeless |= _log_disagreement(batches) > math.log(MAX_SCOUT_FACTOR)
+    if hopeless and not question.settings.keep_degenerate:
+        raise failure.degenerate(
+            _degeneracy(batches, MIN_ESS),
+            failure.weakest_part(question.scenario, batches, question.plain),
+            particles,
+            steps,
+        )
+    return SCOUTS * sum(counts)
+
+
 def _run(
     question: Question[TwistedSettings],
     particles: int,
-    steps: int,
+    counts: list[int],
     attempt: int,
     posteriors: Posteriors,
-) -> list[Particles]:
-    """Independent batches with `particles` particles in all."""
+) -> Iterator[Particles]:
+    """Independent batches with `particles` particles in all, each with its number of levels; a
+    SamplingError if no particle of the first two meets the scenario."""
     decoder = question.scenario.prior.decoder
     last = PARTICLE_SIGMA_MIN if decoder is None else decoder.handover
-    sigmas = levels(question.scenario.covariance, steps, last)
-    progress = question.counted(BATCHES * steps)
-    size = math.ceil(particles / BATCHES)
-    return [
-        twisted(
+    progress = question.counted(sum(counts))
+    size = math.ceil(particles / len(counts))
+    failed: list[Particles] = []
+    for j, count in enumerate(counts):
+        batch = twisted(
             question.scenario,
             size,
-            sigmas,
+            levels(question.scenario.covariance, count, last),
             stream(question.seed, Sampling.PARTICLES, attempt, j),
             progress,
             jacobian=question.settings.jacobian,
             posteriors=posteriors,
         )
-        for j in range(BATCHES)
-    ]
+        if not bool(batch.log_weights.isfinite().any()):
+            failed.append(batch)
+        if len(failed) == j + 1 == 2:
+            raise failure.no_sample(question.scenario, failed, question.plain)
+        yield batch
 
 
 def _select(
@@ -148,8 +182,7 @@ def _select(
     rows = smc.systematic(log_weights, question.samples, generator)
     rows = rows[torch.randperm(len(rows), generator=generator)]
     x = x[rows]
-    if question.scenario.prior.decoder is None:
-        x = rejuvenate(question.scenario, x, generator)
+    x = rejuvenate(question.scenario, x, generator)
     return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
 
 
@@ -160,14 +193,45 @@ def _problems(batches: list[Particles], samples: int) -> list[str]:
     ancestors = sum(batch.distinct_ancestors for batch in batches)
     if ancestors < min(MIN_DISTINCT_ANCESTORS, count // 20):
         found.append(f"only {ancestors} distinct ancestors are left")
-    ess = float(smc.ess(torch.cat([batch.log_weights for batch in batches])))
+    ess = _ess(batches)
     if ess < min(samples, count / PARTICLES_PER_SAMPLE) * MIN_ESS_PER_SAMPLE:
         found.append(f"the effective sample size of {count:,} particles is {ess:.0f}")
-    each = torch.tensor([batch.log_z for batch in batches])
-    if not bool(each.isfinite().all()):
+    disagreement = _log_disagreement(batches)
+    if disagreement == math.inf:
         found.append("in some batches no particle met the scenario")
-    elif float(each.max() - each.min()) > MAX_LOG_DISAGREEMENT:
-        factor = math.exp(min(float(each.max() - each.min()), 700.0))
-        shown = f"{factor:.1f}" if factor < 1000 else f"{factor:.0e}"
-        found.append(f"batches disagree on the probability by a factor of {shown}")
+    elif disagreement > evidence.MAX_LOG_DISAGREEMENT:
+        found.append(f"batches disagree on the probability by a factor of {_factor(disagreement)}")
     return found
+
+
+def _degeneracy(batches: list[Particles], samples: int) -> list[str]:
+    """Why a run carries no information, in words; empty if it does."""
+    found = []
+    ancestors = sum(batch.distinct_ancestors for batch in batches)
+    if samples > 1 and ancestors <= len(batches):
+        each = "one initial particle" if ancestors == 1 else f"{ancestors} initial particles"
+        found.append(f"all particles descend from {each}")
+    ess = _ess(batches)
+    if ess < min(MIN_ESS, samples):
+        found.append(f"the effective sample size is {ess:.1f}")
+    disagreement = _log_disagreement(batches)
+    if disagreement == math.inf:
+        found.append("in some batches no particle met the scenario")
+    elif disagreement > math.log(MAX_DEGENERATE_FACTOR):
+        found.append(f"batches disagree on the probability by a factor of {_factor(disagreement)}")
+    return found
+
+
+def _ess(batches: list[Particles]) -> float:
+    return float(smc.ess(torch.cat([batch.log_weights for batch in batches])))
+
+
+def _log_disagreement(batches: list[Particles]) -> float:
+    """The largest difference between the log Z of batches."""
+    each = [batch.log_z for batch in batches]
+    return max(each) - min(each) if math.isfinite(min(each)) else math.inf
+
+
+def _factor(log_factor: float) -> str:
+    factor = math.exp(min(log_factor, 700.0))
+    return f"{factor:.1f}" if factor < 1000 else f"{factor:.0e}"

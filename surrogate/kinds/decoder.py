@@ -112,6 +112,11 @@ class Decoder(nn.Module, ABC):
         """
 
     @abstractmethod
+    def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:
+        """The log-weights (B,) that `draw` gives to these clean points where it draws them from
+        these noisy ones, for points that meet the conditions."""
+
+    @abstractmethod
     def signals(self, y: Tensor) -> dict[str, Tensor]:
         """The signals that formulas see of coordinates in data units (B, *shape): a linear map."""
 

@@ -124,10 +124,15 @@ class Facts:
 
     @property
     def effective(self) -> float | None:
-        """The effective sample size."""
-        if self.weight is None:
-            return self.number("ess")
-        return effective_sample_size(self.weight)
+        """How many independent samples these are worth: at most their number, and that of their
+        distinct ancestors."""
+        if self.weight is not None:
+            own: float | None = effective_sample_size(self.weight)
+        else:
+            own = self.number("ess")
+        known = (own, self.number("sample_ess"), self.number("ancestors"))
+        found = [each for each in known if each is not None]
+        return None if own is None else min(float(self.samples), *found)
 
     @property
     def sampled(self) -> bool:
@@ -147,6 +152,12 @@ class Facts:
     @cached_property
     def warnings(self) -> list[str]:
         listed = self.diagnostics.get("warnings")
+        return [str(each) for each in listed] if isinstance(listed, list) else []
+
+    @cached_property
+    def degenerate(self) -> list[str]:
+        """Why the samples carry no information, as sentences; empty if they do."""
+        listed = self.diagnostics.get("degenerate")
         return [str(each) for each in listed] if isinstance(listed, list) else []
 
     @property

@@ -107,7 +107,11 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
         )
     yield from facts.subject.tiles
     if facts.effective is not None and facts.evaluation is None:
-        yield "effective sample size", f"{facts.effective:,.0f}", "of weighted samples"
+        yield (
+            "effective sample size",
+            f"{facts.effective:,.0f}",
+            "independent samples that these are worth",
+        )
 
 
 def _times(distance: Distance) -> str:

@@ -38,6 +38,8 @@ def verdict(facts: Facts) -> Verdict | None:
 
 def _sampler(facts: Facts) -> Iterator[Reason]:
     """What the sampler reports of its run."""
+    if facts.degenerate:
+        yield Reason("poor", f"The run was degenerate: {'; '.join(facts.degenerate)}.")
     for each in facts.warnings:
         yield Reason("care", f"The sampler warns: {each}.")
     met = facts.satisfied

@@ -10,6 +10,8 @@ import xarray as xr
 from click.testing import CliRunner
 
 from cli.main import main
+from cli.sample import Percent
+from cli.summary import card_warnings
 
 BRIDGE = ("--bridge", "S0=80,I0=10,S25=30")
 SMALL = ("--samples", "60", "--particles", "400", "--steps", "15", "--threads", "1")
@@ -31,7 +33,8 @@ def test_a_bridge_and_a_rule() -> None:
     told = json.loads(out)
     assert told["satisfied"] == told["consistent"] == 1
     assert "scenario satisfied by 100.0% of the samples; 100.0% consistent with the network" in said
-    assert "by chance; the model's own error comes on top" in said
+    assert "; the model's own error comes on top" in said
+    assert "the samples are worth about " in said
     assert "rejection would have taken" in said
     assert "next: surrogate report samples.nc" in said
     with xr.open_dataset("samples.nc") as data:
@@ -40,7 +43,7 @@ def test_a_bridge_and_a_rule() -> None:
         assert data.attrs["surrogate_method"] == "twisted"
         assert set(json.loads(data.attrs["surrogate_settings"])) == {
             *("method", "hardness", "consistency", "end"),
-            *("particles", "steps", "weighted", "jacobian"),
+            *("particles", "steps", "weighted", "keep_degenerate", "jacobian"),
         }
 
 
@@ -53,12 +56,81 @@ def test_a_probable_scenario_is_sampled_by_rejection() -> None:
 
 
 def test_a_scenario_far_from_the_training_data_is_an_extrapolation() -> None:
-    few = ("--samples", "20", "--particles", "100", "--steps", "10", "--threads", "1")
+    few = ("--samples", "20", "--particles", "400", "--steps", "30", "--threads", "1")
     code, _, said = run("--where", "I(20) = 99", *few, "--quiet")
     assert code == 0, said
     with xr.open_dataset("samples.nc") as data:
         told = json.loads(data.attrs["surrogate_diagnostics"])
     assert any("samples and probability are extrapolations" in w for w in told["warnings"])
+
+
+DEGENERATE = (
+    *("--where", "I(3) >= 90 and I(4) <= 10", "--samples", "20"),
+    *("--particles", "40", "--steps", "6", "--threads", "1"),
+)
+
+
+def test_a_degenerate_run_writes_no_file_and_ends_with_exit_code_4() -> None:
+    code, out, said = run(*DEGENERATE, "--json")
+    assert code == 4
+    assert not out
+    assert "the run is degenerate" in said
+    assert "--keep-degenerate returns the samples all the same" in said
+    assert not list(Path().iterdir())
+
+
+def test_a_degenerate_run_that_is_kept_writes_its_file_and_ends_with_exit_code_4() -> None:
+    code, out, said = run(*DEGENERATE, "--keep-degenerate", "--json")
+    assert code == 4
+    assert json.loads(out)["diagnostics"]["degenerate"]
+    assert "degenerate: " in said
+    assert Path("samples.nc").exists()
+
+
+def test_the_exit_code_of_degenerate_runs_is_in_the_help() -> None:
+    assert "4  a degenerate run" in CliRunner().invoke(main, ["--help"]).stdout
+
+
+def test_the_bar_of_a_repeated_run_starts_again_and_never_exceeds_its_end() -> None:
+    at, seen = 0, []
+
+    def advance(count: int) -> None:
+        nonlocal at
+        at += count
+        seen.append(at)
+
+    percent = Percent(advance)
+    for last in (1.0, 1.0, 1.3):
+        for share in (0.2, 0.7, last):
+            percent(share)
+        percent.restart()
+    assert max(seen) == 100
+    assert seen.count(0) == 3
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ({}, []),
+        ({"card": None}, []),
+        ({"card": {"overall": {}}}, []),
+        ({"card": {"verdict": {"level": "good", "summary": "No sign of trouble."}}}, []),
+        (
+            {
+                "card": {
+                    "verdict": {
+                        "level": "poor",
+                        "summary": "Do not rely on these samples.",
+                        "against": ["C2ST is 0.99."],
+                    }
+                }
+            },
+            ["the card of this model is not good: Do not rely on these samples. C2ST is 0.99."],
+        ),
+    ],
+)
+def test_a_card_that_is_not_good_is_mentioned(about: dict[str, object], told: list[str]) -> None:
+    assert card_warnings(about) == told
 
 
 def test_a_large_hardness_gives_exact_equalities() -> None:

@@ -27,11 +27,15 @@ class TwistedSettings(Settings):
         low=8,
         high=10**7,
         help="Particles in all.",
-        shown=f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}",
+        shown=f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}; more where "
+        "these are too few",
     )
     steps: int = levels_option(40)
     weighted: bool = option(
         False, help="Return weighted particles (log_weight) instead of resampling them."
+    )
+    keep_degenerate: bool = option(
+        False, help="Return the samples of a degenerate run, which is an error otherwise."
     )
     jacobian: str = jacobian_option("network for images, else gaussian")
 

@@ -42,7 +42,8 @@ from surrogate.evaluation.result import (
 )
 from surrogate.evaluation.verdict import CORRELATION_BOUNDS
 from surrogate.evaluation.weights import Array, effective_sample_size
-from surrogate.kinds.laws import laws, laws_of
+from surrogate.io.rules import rules_in
+from surrogate.kinds.laws import laws
 from surrogate.kinds.signals import Data, layout_of, tensors_of
 from surrogate.kinds.tables.align import Column, Rows, shared_columns
 from surrogate.kinds.tables.association import (
@@ -289,7 +290,7 @@ def train_on_synthetic(pair: Pair) -> Finding | None:
 @METRICS.finding("consistent", laws_card)
 def consistency(pair: Pair) -> Finding | None:
     """The rules that the samples, or the reference, carry; none is added."""
-    if not any(map(laws_of, pair.attrs)):
+    if not any(map(rules_in, pair.attrs)):
         return None
     frame = pair.x.frame
     layout = layout_of(frame)

@@ -17,7 +17,7 @@ from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
 from surrogate.kinds.trajectories.drawing import BLIND, Drawing, Weighted
 from surrogate.kinds.trajectories.features import Step, shifted
-from surrogate.kinds.trajectories.sites import latent
+from surrogate.kinds.trajectories.sites import Site, latent
 from surrogate.kinds.trajectories.variables import Variable
 
 STEPS_PER_SAMPLE = 16  # of a trajectory that a training step looks at
@@ -132,22 +132,38 @@ class TrajectoryDecoder(Decoder):
         *,
         total: int | None = None,
     ) -> Draw:
-        size = math.prod(self.sites.codec.shape)
-        pins = pins if pins is not None else Pins.none(size)
-        instances = pins.rows.shape[1] // size
-        groups = noisy.reshape(-1, instances, *self.sites.codec.shape).to("cpu", torch.float32)
-        conditions = Conditions(
-            pins, len(groups), self.sites.order(instances), self.sites.coordinates
-        )
+        shape = self.sites.codec.shape
+        pins = pins if pins is not None else Pins.none(math.prod(shape))
+        groups = self._groups(noisy, pins)
+        conditions = self._conditions(pins, groups)
         uniform = Uniforms(generator, len(groups), total)
         state = Weighted.of(len(groups), pins, particles)
         made: list[Tensor] = []
-        for i in range(instances):
+        for i in range(groups.shape[1]):
             drawing = Drawing(self.conditionals, groups[:, i], sigma, uniform, conditions, i, state)
             x, rows = drawing.run()
             groups, made = groups[rows], [*(each[rows] for each in made), x]
-        x = torch.stack(made, 1).reshape(-1, *self.sites.codec.shape)
+        x = torch.stack(made, 1).reshape(-1, *shape)
         return Draw(x, state.log_weights + conditions.log_weights(), state.rows)
+
+    @torch.no_grad()
+    def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:
+        groups, given = self._groups(noisy, pins), self._groups(clean, pins, torch.float64)
+        conditions = self._conditions(pins, groups)
+        state = Weighted.of(len(groups), pins, None)
+        for i, (own, x) in enumerate(zip(groups.unbind(1), given.unbind(1), strict=True)):
+            values = self.sites.values(x)
+            Drawing(self.conditionals, own, sigma, None, conditions, i, state, values).run()
+        return state.log_weights + conditions.log_weights()
+
+    def _groups(self, x: Tensor, pins: Pins, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Samples (B · instances, C, T) by the instances that conditions are about."""
+        shape = self.sites.codec.shape
+        return x.reshape(-1, pins.rows.shape[1] // math.prod(shape), *shape).to("cpu", dtype)
+
+    def _conditions(self, pins: Pins, groups: Tensor) -> Conditions[Site]:
+        count, instances = groups.shape[:2]
+        return Conditions(pins, count, self.sites.order(instances), self.sites.coordinates)
 
 
 def _at(x: Tensor, t: Tensor) -> Tensor:

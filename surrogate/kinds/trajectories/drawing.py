@@ -1,4 +1,8 @@
-"""Trajectories while they are drawn, value by value (`sites`), under linear conditions."""
+"""Trajectories while they are drawn, value by value (`sites`), under linear conditions.
+
+Values may be given: then nothing is drawn, and these trajectories get the weights that they have
+under the conditions.
+"""
 
 from __future__ import annotations
 
@@ -47,22 +51,27 @@ class Weighted:
 
 
 class Drawing:
-    """Trajectories of one instance (B, C, T) while they are drawn."""
+    """Trajectories of one instance (B, C, T) while they are drawn.
+
+    `given`: values (`Sites.values`) to visit instead of drawing them from `uniform`.
+    """
 
     def __init__(
         self,
         conditionals: Conditionals,
         noisy: Tensor,
         sigma: float,
-        uniform: Uniforms,
+        uniform: Uniforms | None,
         conditions: Conditions[Site],
         instance: int,
         weighted: Weighted,
+        given: Values | None = None,
     ) -> None:
         self.conditionals, self.sites = conditionals, conditionals.sites
         self.features = conditionals.features
         self.uniform, self.conditions, self.instance = uniform, conditions, instance
         self.weighted, self.rows, self.settled = weighted, torch.arange(len(noisy)), False
+        self.given = given
         self.count = len(noisy)
         blind = math.isinf(sigma)  # then all have the same context
         self.noisy = torch.zeros_like(noisy[:1]) if blind else noisy
@@ -149,10 +158,11 @@ class Drawing:
         site = self.instance, t, j
         copies = self.sites.steps if t == STATIC else 1
         remainder = self.conditions.at(site, self.sites.coordinates(site)[::copies], copies)
+        given = None if self.given is None else self.given[v.name][:, max(t, 0)].double()
         if v.kind == "words":
-            y = self._choose(v, head, site, remainder)
+            y = self._choose(v, head, site, remainder, given)
         else:
-            y = self._number(v, head, site, remainder, last, around)
+            y = self._number(v, head, site, remainder, last, around, given)
         self._place(v, y, t)
         return y
 
@@ -160,13 +170,23 @@ class Drawing:
         self.weighted.settle(self.conditions.settled_by(site), log_probability)
         self.settled = True
 
-    def _choose(self, v: Variable, head: Tensor, site: Site, remainder: Remainder | None) -> Tensor:
+    def _choose(
+        self,
+        v: Variable,
+        head: Tensor,
+        site: Site,
+        remainder: Remainder | None,
+        given: Tensor | None,
+    ) -> Tensor:
         log_p = torch.log_softmax(head.double(), -1)
         if remainder is not None:
             met = remainder.allows(torch.eye(len(v.categories), dtype=torch.float64))
             allowed = log_p.masked_fill(~met, -torch.inf)
             self._settle(site, torch.logsumexp(allowed, -1))
             log_p = torch.where(met.any(1, keepdim=True), allowed, log_p)
+        if given is not None:
+            return given
+        assert self.uniform is not None
         share = torch.softmax(log_p, -1).cumsum(-1)
         chosen = (share < self.uniform(1)[0][:, None] * share[:, -1:]).sum(-1)
         return chosen.clamp_max(len(v.categories) - 1).double()
@@ -179,6 +199,7 @@ class Drawing:
         remainder: Remainder | None,
         last: Tensor | None,
         around: tuple[Values, Values | None] | None,
+        given: Tensor | None,
     ) -> Tensor:
         mixture = self.conditionals.mixture(v, head, last, max(site[1], 0))
         like = torch.zeros(self.count, dtype=torch.float64)
@@ -193,6 +214,9 @@ class Drawing:
             low, high = torch.where(possible, a, low), torch.where(possible, b, high)
             share = log_interval(mixture, v, low, high).double() - within
             self._settle(site, torch.where(possible, share, -torch.inf))
+        if given is not None:
+            return given
+        assert self.uniform is not None
         first, last_end = edges(v, low, high)
         z = mixture.sample(first.float(), last_end.float(), self.uniform(2))
         y = value(v, z)

@@ -24,7 +24,6 @@ from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.gaussian import MixtureDenoiser
 from surrogate.evaluation.distances import histogram_distance
 from surrogate.exact import Exact
-from surrogate.guidance.rejuvenation import rejuvenate
 from surrogate.guidance.sampler import dataset_of, sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.smc import systematic
@@ -97,7 +96,7 @@ def log_probability(found: list[Particles]) -> float:
 def drawn(scenario: Scenario, found: list[Particles], count: int) -> Tensor:
     x = torch.cat([each.x for each in found])
     rows = systematic(torch.cat([each.log_weights for each in found]), count, stream(1))
-    return rejuvenate(scenario, x[rows], stream(2))
+    return x[rows]
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,9 @@ def test_a_bridge(model: Surrogate) -> None:
     assert bool(data.satisfied.all())
     assert {"robustness", "rule_satisfied", "rule_robustness"} <= set(data.variables)
     trajectories = np.concatenate([data[name].values for name in "SI"], 1)
-    assert len(np.unique(trajectories, axis=0)) == 300
     found = diagnostics(data)
+    assert found["copies"] == 300 - len(np.unique(trajectories, axis=0))
+    assert int(str(found["copies"])) <= 15
     assert found["method"] == "twisted"
     assert abs(float(str(found["log_probability"])) - -11.253) < 0.3
     assert float(str(found["rejection_seconds"])) > 1000

@@ -68,11 +68,3 @@ def test_boxes_have_their_probability() -> None:
         found = float((share * u[:, i]).sum())
         noise = float(kept[:, i].std()) * math.sqrt(1 / len(kept) + 2 / n)
         assert abs(found - float(kept[:, i].mean())) < 5 * noise
-
-
-def test_weights_of_draws() -> None:
-    factor = torch.tensor([[1.0, 0.0], [0.7, 0.5]]).double()
-    mean = torch.randn(50, 2, generator=generator(), dtype=torch.float64)
-    low, high = torch.tensor([-0.5, 0.0]).double(), torch.tensor([0.5, 1.0]).double()
-    u, weight = truncated.box(mean, factor, low, high, generator(1))
-    torch.testing.assert_close(truncated.weight_of(u, mean, factor, low, high), weight)

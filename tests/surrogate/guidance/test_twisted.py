@@ -11,7 +11,6 @@ import torch
 from constraints import parse
 from surrogate.diffusion.schedule import karras
 from surrogate.evaluation.distances import histogram_distance
-from surrogate.guidance.rejuvenation import rejuvenate
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.smc import systematic
 from surrogate.guidance.twisted import Particles, twisted
@@ -85,8 +84,7 @@ def check(bed: Bed, exact: torch.Tensor, scenario: Scenario, jacobian: str = "ga
     assert min(each.ess for each in found) > 300
     x = torch.cat([each.x for each in found])
     rows = systematic(torch.cat([each.log_weights for each in found]), 1000, stream(1))
-    made = rejuvenate(scenario, x[rows], stream(2))
-    assert len(torch.unique(made, dim=0)) > 900
+    made = x[rows]
     met, kept = scenario.satisfied(made)
     assert bool(met.all())
     assert bool(kept.all())

@@ -7,15 +7,16 @@ import pytest
 
 from constraints import parse
 from surrogate.data import evaluate
-from surrogate.kinds.laws import laws_of, share_obeying
+from surrogate.io.rules import rules_in
+from surrogate.kinds.laws import share_obeying
 from surrogate.kinds.signals import layout_of, tensors_of
 from tests.surrogate.evaluation.test_evaluate import epidemic, table
 
 
 def test_data_of_a_network_carry_its_rules() -> None:
-    assert len(laws_of(epidemic(5).attrs)) > 3
-    assert laws_of({}) == {}
-    assert laws_of({"surrogate_config": "no JSON"}) == {}
+    assert len(rules_in(epidemic(5).attrs)) > 3
+    assert rules_in({}) == {}
+    assert rules_in({"surrogate_config": "no JSON"}) == {}
 
 
 def test_samples_that_break_any_rule_count_once_by_their_weight() -> None:

@@ -1,0 +1,150 @@
+"""The choice between rejection and particles, by what each would take.
+
+A pilot of plain draws estimates the acceptance rate and the time of a draw; one evaluation of the
+twisting function at a middle noise level gives the time of a particle. Rejection takes
+samples / rate draws, particles take particles × noise levels; the cheaper one is chosen. Times vary
+from run to run, so that their ratio is rounded to a power of two: the same machine chooses the same
+method for the same seed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from surrogate.guidance import evidence
+from surrogate.guidance.method import Method, method_named
+from surrogate.guidance.methods.twisted import TwistedSettings, particles_for
+from surrogate.guidance.outcome import Plain
+from surrogate.guidance.posterior import Posteriors
+from surrogate.guidance.rejection import Accepted, reject
+from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.twisted import twist
+from surrogate.random import Sampling
+from surrogate.sampling.steps import white
+
+PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance rate
+REJECTION_STEPS = 40  # of rejection itself
+MIN_PILOT_ACCEPTED = 20  # accepted samples of the pilot below which it goes on, if draws are cheap
+MIN_RATE_ACCEPTED = 5  # below which the acceptance rate is too uncertain to choose rejection
+MAX_PILOT_SHARE = 0.2  # of the time that particles would take, that a pilot may take
+TIMED_POINTS = 256  # particles whose evaluation is timed
+TIMED_SIGMA = 0.5  # at this noise level
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Unconditional samples that estimate the probability of a scenario."""
+
+    accepted: Accepted
+    seconds: float
+    """Wall time of a draw by rejection."""
+
+    @property
+    def plain(self) -> Plain:
+        """The samples, those that do not meet the scenario included."""
+        assert self.accepted.every is not None
+        return Plain(self.accepted.every, len(self.accepted.x))
+
+    def seconds_for(self, samples: int) -> float:
+        """Estimate of the time that rejection takes; infinite where the rate is too uncertain."""
+        if len(self.accepted.x) < MIN_RATE_ACCEPTED:
+            return math.inf
+        return self.seconds * samples / self.accepted.rate
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What rejection and particles take, in draws."""
+
+    draws_per_level: float
+    """The time of a particle at a noise level, over that of a draw."""
+    particles: int
+    levels: int
+
+    @property
+    def draws(self) -> float:
+        """How many draws take as long as all particles."""
+        return self.particles * self.levels * self.draws_per_level
+
+
+def run_pilot(scenario: Scenario, seed: int, count: int) -> Pilot:
+    """`count` plain draws."""
+    began = time.monotonic()
+    accepted = _drawn(scenario, seed, count, count)
+    seconds = (time.monotonic() - began) / count
+    if scenario.prior.decoder is None:  # draws take as many evaluations as there are levels
+        seconds *= REJECTION_STEPS / PILOT_STEPS
+    return Pilot(accepted, seconds)
+
+
+def choose(
+    scenario: Scenario, given: Mapping[str, Any], samples: int, seed: int, pilot: Pilot
+) -> tuple[Method[Any], str, Pilot]:
+    """Particles or rejection, why, and the pilot, which goes on where its rate is uncertain.
+
+    If a pilot of MIN_RATE_ACCEPTED × draws / samples, with as many draws as particles take, accepts
+    fewer than MIN_RATE_ACCEPTED, rejection takes longer than particles: it need not be longer.
+    """
+    particles_method, rejection = method_named("twisted"), method_named("rejection")
+    if given.get("weighted"):
+        return particles_method, "weighted samples are requested", pilot
+    costs = _costs(scenario, given, samples, pilot)
+    share = min(MAX_PILOT_SHARE, MIN_RATE_ACCEPTED / samples)
+    missing = int(share * costs.draws) - pilot.accepted.drawn
+    if len(pilot.accepted.x) < MIN_PILOT_ACCEPTED and missing > 0:
+        more = _drawn(scenario, seed, MIN_PILOT_ACCEPTED, missing, 1)
+        pilot = Pilot(pilot.accepted + more, pilot.seconds)
+    rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
+    why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
+    if accepted < MIN_RATE_ACCEPTED:
+        return particles_method, why, pilot
+    draws = math.ceil(samples / rate)
+    why += f": about {draws:,} draws, or {costs.particles:,} particles that take as long as "
+    why += f"{costs.draws:,.0f} draws"
+    return (rejection if draws <= costs.draws else particles_method), why, pilot
+
+
+def _drawn(
+    scenario: Scenario, seed: int, wanted: int, draws: int, first_batch: int = 0
+) -> Accepted:
+    return reject(
+        scenario,
+        wanted,
+        draws,
+        seed,
+        Sampling.PILOT,
+        steps=PILOT_STEPS,
+        first_batch=first_batch,
+        keep=True,
+    )
+
+
+def _costs(scenario: Scenario, given: Mapping[str, Any], samples: int, pilot: Pilot) -> Costs:
+    steps = given.get("steps") or TwistedSettings().steps
+    mean_levels = math.ceil(sum(evidence.level_counts(steps, 2)) / 2)
+    particles = given.get("particles") or particles_for(samples)
+    own = method_named("twisted").resolve(
+        TwistedSettings(jacobian=given.get("jacobian", "auto")), scenario
+    )
+    ratio = level_seconds(scenario, own.jacobian) / max(pilot.seconds, 1e-9)
+    return Costs(2.0 ** round(math.log2(max(ratio, 1e-9))), particles, mean_levels)
+
+
+@torch.no_grad()
+def level_seconds(scenario: Scenario, jacobian: str) -> float:
+    """Wall time of a particle at a noise level, by evaluating some."""
+    generator = torch.Generator().manual_seed(0)
+    points = white(torch.zeros(TIMED_POINTS, scenario.size, dtype=torch.float64), generator)
+    posteriors, sigma = Posteriors(scenario), torch.tensor(TIMED_SIGMA, dtype=torch.float64)
+    taken = math.inf
+    for _ in range(2):  # the first makes what later ones share
+        began = time.monotonic()
+        twist(posteriors, points, sigma, jacobian)
+        taken = min(taken, time.monotonic() - began)
+    return taken / TIMED_POINTS
