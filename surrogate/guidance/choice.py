@@ -19,7 +19,7 @@ import torch
 
 from surrogate.guidance import evidence
 from surrogate.guidance.method import Method, method_named
-from surrogate.guidance.methods.twisted import TwistedSettings, particles_for
+from surrogate.guidance.methods.twisted import TwistedSettings, levels_for, particles_for
 from surrogate.guidance.outcome import Plain
 from surrogate.guidance.posterior import Posteriors
 from surrogate.guidance.rejection import Accepted, reject
@@ -126,7 +126,7 @@ def _drawn(
 
 
 def _costs(scenario: Scenario, given: Mapping[str, Any], samples: int, pilot: Pilot) -> Costs:
-    steps = given.get("steps") or TwistedSettings().steps
+    steps = given.get("steps") or levels_for(scenario.prior)
     mean_levels = math.ceil(sum(evidence.level_counts(steps, 2)) / 2)
     particles = given.get("particles") or particles_for(samples)
     own = method_named("twisted").resolve(

@@ -20,7 +20,12 @@ from torch import Tensor
 from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.schedule import karras
 from surrogate.guidance import evidence, failure, smc
-from surrogate.guidance.methods.twisted import PARTICLES_PER_SAMPLE, TwistedSettings, particles_for
+from surrogate.guidance.methods.twisted import (
+    PARTICLES_PER_SAMPLE,
+    TwistedSettings,
+    levels_for,
+    particles_for,
+)
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.posterior import Posteriors
 from surrogate.guidance.rejuvenation import rejuvenate
@@ -47,7 +52,7 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
     settings, samples = question.settings, question.samples
     particles = settings.particles or particles_for(samples)
     attempts = ATTEMPTS if settings.particles is None else 1
-    steps = settings.steps
+    steps = settings.steps or levels_for(question.scenario.prior)
     posteriors = Posteriors(question.scenario)
     spent = _scout(question, particles, steps, posteriors)
     for attempt in range(attempts):

@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 NO_SIGNAL = math.inf  # the noise level that hides everything
-HANDOVER = 0.3  # normalised units: below, the diffusion's errors are those of single counts
+HANDOVER = 1.0  # normalised units: from there on the decoder draws what the diffusion only foresees
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from surrogate.guidance.jacobian import jacobian_of_data, jacobian_option
 from surrogate.guidance.method import Deferred, register
-from surrogate.guidance.settings import Settings, levels_option
+from surrogate.guidance.settings import Settings
 from surrogate.settings import option
 
 if TYPE_CHECKING:
+    from surrogate.guidance.prior import Prior
     from surrogate.guidance.scenario import Scenario
 
+LEVELS, DECODED_LEVELS = 40, 20  # noise levels by default, without and with a decoder
 PARTICLES_PER_SAMPLE = 3
 MIN_PARTICLES = 4_000  # by default
 
@@ -30,7 +32,15 @@ class TwistedSettings(Settings):
         shown=f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}; more where "
         "these are too few",
     )
-    steps: int = levels_option(40)
+    steps: int | None = option(
+        None,
+        type=int,
+        low=3,
+        high=10_000,
+        help="Noise levels.",
+        shown=f"{DECODED_LEVELS} where the model has a decoder, which the last levels are left "
+        f"to, else {LEVELS}",
+    )
     weighted: bool = option(
         False, help="Return weighted particles (log_weight) instead of resampling them."
     )
@@ -53,7 +63,16 @@ class Twisted(Deferred[TwistedSettings]):
     algorithm = "surrogate.guidance.twisted_batches"
 
     def resolve(self, settings: TwistedSettings, scenario: Scenario) -> TwistedSettings:
-        return replace(settings, jacobian=jacobian_of_data(scenario, settings.jacobian))
+        return replace(
+            settings,
+            steps=settings.steps or levels_for(scenario.prior),
+            jacobian=jacobian_of_data(scenario, settings.jacobian),
+        )
+
+
+def levels_for(prior: Prior) -> int:
+    """The default number of noise levels."""
+    return LEVELS if prior.decoder is None else DECODED_LEVELS
 
 
 def particles_for(samples: int) -> int:

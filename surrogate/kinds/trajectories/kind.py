@@ -38,6 +38,7 @@ class Trajectories(Kind):
     stored = "time series"
     singular = "trajectory"
     dimensions = "(sample, time)"
+    half_precision = True  # counts and changes survive it: trees tell nothing apart on eSIRS
 
     # --- recognising ------------------------------------------------------------------------------
 
