@@ -124,6 +124,14 @@ def test_a_warning_of_improbability_allows_for_the_number_of_equations(bed: Bed)
     assert any("far from the training data" in each for each in strange.diagnostics.warnings)
 
 
+def test_equal_samples_of_different_ancestors_are_no_copies() -> None:
+    x = torch.tensor([[0.0, 1.0], [0.0, 1.0], [2.0, 1.0], [2.0, 1.0]]).double()
+    found = Outcome.even(x, steps=1, evaluations=1)
+    assert found.copies == 0
+    found.ancestors = torch.tensor([0, 0, 2, 3])
+    assert found.copies == 1
+
+
 # --- laws that plain samples break ----------------------------------------------------------------
 
 
