@@ -18,7 +18,7 @@ from cli import complete, console, files, options, pictures
 from cli.errors import UsageError, unknown
 from cli.method_options import MethodCommand, settings_given
 from cli.sections import section
-from cli.summary import card_warnings, scenario_summary
+from cli.summary import scenario_summary
 from cli.values import Choice, Whole
 from constraints.errors import nearest
 
@@ -141,8 +141,6 @@ def command(
         found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
-    for warning in card_warnings(found.about):
-        say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
     if samples is None:
         samples = found.kind.default_samples
     start = time.perf_counter()
