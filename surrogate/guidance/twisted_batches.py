@@ -33,7 +33,7 @@ PARTICLE_SIGMA_MIN = 0.01  # the last noise level before the clean point
 SIGMA_VISIBLE = 10.0  # noise level below which data of unit variance stand out from the noise
 BATCHES = 4
 ATTEMPTS = 3
-SCOUTS = 1_000  # particles of a batch that finds out whether any particle meets the scenario
+SCOUTS = 500  # particles of a batch that finds out whether any particle meets the scenario
 MIN_SCOUT_ESS = 2  # below, more particles do not help
 MAX_SCOUT_FACTOR = 1e4  # between two such batches' estimates of P, beyond which they do not either
 MAX_ESS_GAIN = 4.0  # that repeating a run may well have
@@ -127,7 +127,7 @@ def _scout(
     took."""
     none = question.plain is not None and not question.plain.accepted
     replaceable = question.draw_seconds is not None
-    if not (none or replaceable) or math.ceil(particles / BATCHES) <= SCOUTS:
+    if not (none or replaceable) or math.ceil(particles / BATCHES) <= 2 * SCOUTS:
         return 0
     counts = evidence.level_counts(steps, 2)
     batches = list(_run(question, 2 * SCOUTS, counts, ATTEMPTS, posteriors))
@@ -177,16 +177,20 @@ def _run(
 def _select(
     question: Question[TwistedSettings], x: Tensor, log_weights: Tensor, ancestors: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The requested number of samples, weighted, or resampled and moved (MCMC): x (n, D), their
-    log-weights (n,) and ancestors (n,)."""
+    """The requested number of samples, weighted, or resampled, with copies moved (MCMC): x (n, D),
+    their log-weights (n,) and ancestors (n,)."""
     generator = stream(question.seed, Sampling.SELECTION)
     if question.settings.weighted:
         alive = log_weights.isfinite().nonzero()[:, 0]
         rows = alive[torch.randperm(len(alive), generator=generator)[: question.samples]]
         return x[rows], log_weights[rows] - log_weights[rows].max(), ancestors[rows]
     rows = smc.systematic(log_weights, question.samples, generator)
-    rows = rows[torch.randperm(len(rows), generator=generator)]
-    x = rejuvenate(question.scenario, x[rows], generator)
+    repeated = torch.cat([rows.new_zeros(1), rows.diff() == 0]).bool()  # rows ascend
+    order = torch.randperm(len(rows), generator=generator)
+    rows, repeated = rows[order], repeated[order]
+    x = x[rows]
+    if bool(repeated.any()):
+        x[repeated] = rejuvenate(question.scenario, x[repeated], generator)
     return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
 
 

@@ -88,7 +88,7 @@ def test_a_hopeless_scenario_costs_few_particles_whatever_the_number_of_samples(
     done: list[float] = []
     asked = question(bed, HOPELESS, 10_000)
     plain = Plain(bed.draw(100, 1), 0)
-    with pytest.raises(SamplingError, match="none of 2,000 particles"):
+    with pytest.raises(SamplingError, match="none of 1,000 particles"):
         answer(replace(asked, plain=plain, progress=done.append))
     assert len(done) <= 27 + 60 + 2
 
