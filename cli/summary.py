@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from surrogate.guidance.sampler import Answer
 
 YEAR = 31_557_600  # seconds
-MAX_REASONS = 3  # of a card, that are printed
 
 
 def scenario_summary(answer: Answer, requested: int, say: Console) -> dict[str, Any]:
@@ -36,18 +34,6 @@ def scenario_summary(answer: Answer, requested: int, say: Console) -> dict[str, 
     for warning in found.warnings:
         say.print(f"[yellow]warning: {escape(warning)}[/yellow]")
     return {"satisfied": satisfied, "consistent": consistent, "diagnostics": asdict(found)}
-
-
-def card_warnings(about: Mapping[str, Any]) -> list[str]:
-    """What a model's card holds against it: its verdict, if it has one that is not good."""
-    card = about.get("card")
-    verdict = card.get("verdict") if isinstance(card, Mapping) else None
-    if not isinstance(verdict, Mapping) or verdict.get("level", "good") == "good":
-        return []
-    against = verdict.get("against")
-    reasons = [str(each) for each in against] if isinstance(against, (list, tuple)) else []
-    told = " ".join([str(verdict.get("summary", "")), *reasons[:MAX_REASONS]]).strip()
-    return [f"the card of this model is not good: {told}"]
 
 
 def _probability(found: Diagnostics, say: Console) -> None:

@@ -2,9 +2,10 @@
 
 A pilot of plain draws estimates the acceptance rate and the time of a draw; one evaluation of the
 twisting function at a middle noise level gives the time of a particle. Rejection takes
-samples / rate draws, particles take particles × noise levels; the cheaper one is chosen. Times vary
-from run to run, so that their ratio is rounded to a power of two: the same machine chooses the same
-method for the same seed.
+samples / rate draws, particles take particles × noise levels; rejection is chosen unless it is
+slower by a factor, because it is exact, and particles that fail would have to be added to it. Times
+vary from run to run, so that their ratio is rounded to a power of two: the same machine chooses the
+same method for the same seed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance 
 REJECTION_STEPS = 40  # of rejection itself
 MIN_PILOT_ACCEPTED = 20  # accepted samples of the pilot below which it goes on, if draws are cheap
 MIN_RATE_ACCEPTED = 5  # below which the acceptance rate is too uncertain to choose rejection
+PARTICLES_RISK = 3.0  # by which rejection may be slower: it is exact, and particles may fail
 MAX_PILOT_SHARE = 0.2  # of the time that particles would take, that a pilot may take
 TIMED_POINTS = 256  # particles whose evaluation is timed
 TIMED_SIGMA = 0.5  # at this noise level
@@ -88,8 +90,8 @@ def choose(
 ) -> tuple[Method[Any], str, Pilot]:
     """Particles or rejection, why, and the pilot, which goes on where its rate is uncertain.
 
-    If a pilot of MIN_RATE_ACCEPTED × draws / samples, with as many draws as particles take, accepts
-    fewer than MIN_RATE_ACCEPTED, rejection takes longer than particles: it need not be longer.
+    Let particles take as long as n draws. If a pilot of n MIN_RATE_ACCEPTED / samples accepts fewer
+    than MIN_RATE_ACCEPTED, rejection takes longer than n draws, and the pilot need not go on.
     """
     particles_method, rejection = method_named("twisted"), method_named("rejection")
     if given.get("weighted"):
@@ -107,7 +109,8 @@ def choose(
     draws = math.ceil(samples / rate)
     why += f": about {draws:,} draws, or {costs.particles:,} particles that take as long as "
     why += f"{costs.draws:,.0f} draws"
-    return (rejection if draws <= costs.draws else particles_method), why, pilot
+    preferred = draws <= PARTICLES_RISK * costs.draws
+    return (rejection if preferred else particles_method), why, pilot
 
 
 def _drawn(

@@ -58,7 +58,7 @@ class Diagnostics:
     lawful: float | None
     """Share of the pilot's plain samples that obey the laws of the network; None without one."""
     copies: int
-    """Samples that equal another one."""
+    """Samples that equal another one of the same ancestor."""
     seconds: float
     """Wall time."""
     samples: int

@@ -36,14 +36,20 @@ class Part(NamedTuple):
 
 def weakest_part(scenario: Scenario, batches: Sequence[Particles], plain: Plain | None) -> str:
     """The part of the scenario that is to blame, in words; empty if there is one part alone."""
-    parts = list(_parts(scenario, torch.cat([batch.x for batch in batches]), plain))
-    if len(parts) < 2:
+    every = _parts(scenario, torch.cat([batch.x for batch in batches]), plain)
+    if len(every) < 2:
+        return ""
+    parts = [part for part in every if not bool(part.particles.all() and part.plain.all())]
+    if not parts:
         return ""
     failing = min(parts, key=lambda part: _share(part.particles))
     if _share(failing.particles) < MIN_MET_ALONE:
         return f"{failing.name} is met by {_shares(failing.particles, failing.plain)}"
     unseen = min(parts, key=lambda part: int(part.plain.sum()))
     if plain is not None and not bool(unseen.plain.any()):
+        return f"{unseen.name} is met by {_shares(unseen.particles, unseen.plain)}"
+
+    if len(parts) == 1:
         return f"{unseen.name} is met by {_shares(unseen.particles, unseen.plain)}"
 
     def together(pair: tuple[Part, Part]) -> tuple[float, float]:

@@ -144,5 +144,7 @@ class Outcome:
 
     @property
     def copies(self) -> int:
-        """Samples that equal another one."""
-        return len(self.x) - len(torch.unique(self.x, dim=0))
+        """Samples that equal another one of the same ancestor: equal counts of independent samples
+        are no copies."""
+        named = torch.cat([self.ancestors[:, None].to(self.x), self.x], 1)
+        return len(self.x) - len(torch.unique(named, dim=0))

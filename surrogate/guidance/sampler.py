@@ -34,7 +34,7 @@ from surrogate.kinds.rule_options import Where as Where
 from surrogate.kinds.rules import rules_from as rules_from
 
 GUIDED_HARDNESS = 10.0  # of methods that follow gradients, unless given
-MAX_FALLBACK_SECONDS = 60.0  # of rejection, after particles failed in less
+MAX_FALLBACK_SECONDS = 300.0  # of rejection, after particles failed in less
 MAX_UNLAWFUL_SHARE = 0.001  # of plain samples that break a law of the network, unmentioned
 MIN_PILOT_COMPARED = 100  # accepted samples of the pilot below which nothing is compared with it
 MAX_COVARIANCE_SIZE = 100_000_000  # numbers in the covariance of several instances

@@ -3,9 +3,10 @@
 The particles of one batch share ancestors, so the error of log Z comes from independent batches,
 half of them with fewer and half with more noise levels (`evidence`). Unless a number of particles
 is given, a run with a small effective sample size, few distinct ancestors or batches that disagree
-is repeated with twice the particles and 1.5 times the noise levels; problems that remain are
-reported. A run that carries no information (one ancestor left, batches that disagree by a factor of
-ten) is degenerate; a scenario that no particle of the first two batches meets is refused.
+is repeated with twice the particles and 1.5 times the noise levels, if that may be enough; problems
+that remain are reported. A run that carries no information (one ancestor left, batches that
+disagree by a factor of ten) is degenerate; a scenario that no particle of the first two batches
+meets is refused.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ PARTICLE_SIGMA_MIN = 0.01  # the last noise level before the clean point
 SIGMA_VISIBLE = 10.0  # noise level below which data of unit variance stand out from the noise
 BATCHES = 4
 ATTEMPTS = 3
-SCOUTS = 1_000  # particles of a batch that finds out whether any particle meets the scenario
+SCOUTS = 500  # particles of a batch that finds out whether any particle meets the scenario
 MIN_SCOUT_ESS = 2  # below, more particles do not help
 MAX_SCOUT_FACTOR = 1e4  # between two such batches' estimates of P, beyond which they do not either
-MAX_RESCUE_EVALUATIONS = 1_000_000  # of the network, to repeat a run that was degenerate
+MAX_ESS_GAIN = 4.0  # that repeating a run may well have
+MAX_RESCUE_EVALUATIONS = 1_000_000  # of the network, to repeat a run beyond that gain, once
 MIN_ESS_PER_SAMPLE = 1 / 3  # of the particles at the end, below which a run is repeated
 MIN_DISTINCT_ANCESTORS = 100  # of all batches, or a 20th of the particles
 MIN_ESS = 10  # of all particles, or the samples if they are fewer: below, a run is degenerate
@@ -65,7 +67,8 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
         if not problems or attempt == attempts - 1:
             break
         again = 2 * particles, steps * 3 // 2
-        if degenerate and math.prod(again) > MAX_RESCUE_EVALUATIONS:
+        far = MAX_ESS_GAIN * _ess(batches) < _required_ess(particles, samples)
+        if (degenerate or far) and (attempt or math.prod(again) > MAX_RESCUE_EVALUATIONS):
             break
         seconds = 3 * (time.monotonic() - began)
         if question.rejection_is_faster(evidence.combined(log_zs, counts).value, seconds):
@@ -124,10 +127,12 @@ def levels(covariance: Covariance, steps: int, last: float = PARTICLE_SIGMA_MIN)
 def _scout(
     question: Question[TwistedSettings], particles: int, steps: int, posteriors: Posteriors
 ) -> int:
-    """Refuse, after few particles, a scenario that plain samples do not meet and of which a long
-    run would be degenerate. The evaluations that this took."""
+    """Refuse, after few particles, a scenario of which a long run would be degenerate, if plain
+    samples do not meet it or rejection can take the place of particles. The evaluations that this
+    took."""
     none = question.plain is not None and not question.plain.accepted
-    if not none or math.ceil(particles / BATCHES) <= SCOUTS:
+    replaceable = question.draw_seconds is not None
+    if not (none or replaceable) or math.ceil(particles / BATCHES) <= 2 * SCOUTS:
         return 0
     counts = evidence.level_counts(steps, 2)
     batches = list(_run(question, 2 * SCOUTS, counts, ATTEMPTS, posteriors))
@@ -177,17 +182,20 @@ def _run(
 def _select(
     question: Question[TwistedSettings], x: Tensor, log_weights: Tensor, ancestors: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The requested number of samples, weighted, or resampled and moved (MCMC): x (n, D), their
-    log-weights (n,) and ancestors (n,)."""
+    """The requested number of samples, weighted, or resampled, with copies moved (MCMC): x (n, D),
+    their log-weights (n,) and ancestors (n,)."""
     generator = stream(question.seed, Sampling.SELECTION)
     if question.settings.weighted:
         alive = log_weights.isfinite().nonzero()[:, 0]
         rows = alive[torch.randperm(len(alive), generator=generator)[: question.samples]]
         return x[rows], log_weights[rows] - log_weights[rows].max(), ancestors[rows]
     rows = smc.systematic(log_weights, question.samples, generator)
-    rows = rows[torch.randperm(len(rows), generator=generator)]
+    repeated = torch.cat([rows.new_zeros(1), rows.diff() == 0]).bool()  # rows ascend
+    order = torch.randperm(len(rows), generator=generator)
+    rows, repeated = rows[order], repeated[order]
     x = x[rows]
-    x = rejuvenate(question.scenario, x, generator)
+    if bool(repeated.any()):
+        x[repeated] = rejuvenate(question.scenario, x[repeated], generator)
     return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
 
 
@@ -199,7 +207,7 @@ def _problems(batches: list[Particles], samples: int) -> list[str]:
     if ancestors < min(MIN_DISTINCT_ANCESTORS, count // 20):
         found.append(f"only {ancestors} distinct ancestors are left")
     ess = _ess(batches)
-    if ess < min(samples, count / PARTICLES_PER_SAMPLE) * MIN_ESS_PER_SAMPLE:
+    if ess < _required_ess(count, samples):
         found.append(f"the effective sample size of {count:,} particles is {ess:.0f}")
     disagreement = _log_disagreement(batches)
     if disagreement == math.inf:
@@ -225,6 +233,11 @@ def _degeneracy(batches: list[Particles], samples: int) -> list[str]:
     elif disagreement > math.log(MAX_DEGENERATE_FACTOR):
         found.append(f"batches disagree on the probability by a factor of {_factor(disagreement)}")
     return found
+
+
+def _required_ess(particles: int, samples: int) -> float:
+    """The effective sample size below which a run is repeated."""
+    return min(samples, particles / PARTICLES_PER_SAMPLE) * MIN_ESS_PER_SAMPLE
 
 
 def _ess(batches: list[Particles]) -> float:

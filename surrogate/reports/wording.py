@@ -70,8 +70,9 @@ def chance(log_p: float) -> str:
 def give_or_take(error: float) -> str:
     """What an error of a logarithm means for the number."""
     if error < 0.25:
-        return f"give or take {max(1, round(100 * error))} % by chance"
-    return f"within a factor of about {math.exp(error):.1f} by chance"
+        return f"give or take {max(1, round(100 * error))} %"
+    factor = f"{math.exp(error):.1f}" if error < 6 else _scientific(error / math.log(10))
+    return f"within a factor of about {factor}"
 
 
 def duration(seconds: float) -> str:

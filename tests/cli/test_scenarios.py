@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from cli.main import main
 from cli.sample import Percent
-from cli.summary import card_warnings
 
 BRIDGE = ("--bridge", "S0=80,I0=10,S25=30")
 SMALL = ("--samples", "60", "--particles", "400", "--steps", "15", "--threads", "1")
@@ -106,31 +105,6 @@ def test_the_bar_of_a_repeated_run_starts_again_and_never_exceeds_its_end() -> N
         percent.restart()
     assert max(seen) == 100
     assert seen.count(0) == 3
-
-
-@pytest.mark.parametrize(
-    ("about", "told"),
-    [
-        ({}, []),
-        ({"card": None}, []),
-        ({"card": {"overall": {}}}, []),
-        ({"card": {"verdict": {"level": "good", "summary": "No sign of trouble."}}}, []),
-        (
-            {
-                "card": {
-                    "verdict": {
-                        "level": "poor",
-                        "summary": "Do not rely on these samples.",
-                        "against": ["C2ST is 0.99."],
-                    }
-                }
-            },
-            ["the card of this model is not good: Do not rely on these samples. C2ST is 0.99."],
-        ),
-    ],
-)
-def test_a_card_that_is_not_good_is_mentioned(about: dict[str, object], told: list[str]) -> None:
-    assert card_warnings(about) == told
 
 
 def test_a_large_hardness_gives_exact_equalities() -> None:

@@ -68,7 +68,7 @@ def test_the_headline_answers(full: Page, scenario: xr.Dataset) -> None:
     met = float(scenario.satisfied.mean())
     for part in (
         "Scenario report · esirs",
-        "about 1 in 75,000, give or take 5 % by chance",
+        "about 1 in 75,000, give or take 5 %",
         "log P = −11.23 ± 0.05",
         f"of which {100 * met:.1f} % meet every requirement",
         "S is 30 at time 2.76 (step 25) or S is 40 at time 2.76 (step 25)",

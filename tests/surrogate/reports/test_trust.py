@@ -34,10 +34,25 @@ def judged(data: xr.Dataset, against: xr.Dataset | None = None, **changes: objec
         ({"ancestors": 7}, "care"),
         ({"copies": 60}, "care"),
         ({"log_probability_error": 0.8}, "care"),
+        ({"degenerate": ["all particles descend from one initial particle"]}, "poor"),
     ],
 )
 def test_signs_of_trouble(plain: xr.Dataset, changes: dict[str, object], level: str) -> None:
     assert judged(plain, **changes) == level
+
+
+def test_the_effective_sample_size_is_at_most_that_of_samples_and_ancestors(
+    plain: xr.Dataset,
+) -> None:
+    count = plain.sizes["sample"]
+    for given, expected in (
+        ({"ess": 3_673.0, "ancestors": 10_000}, count),
+        ({"ess": 3_673.0, "ancestors": 7}, 7),
+        ({"ess": 3_673.0, "sample_ess": 5.0}, 5),
+        ({"ess": 3.0, "ancestors": 7}, 3),
+    ):
+        attrs = {"surrogate_model": "b4", "surrogate_diagnostics": json.dumps(given)}
+        assert facts(plain.assign_attrs(attrs)).effective == expected
 
 
 def test_a_reference_tells_good_samples_from_bad_ones(plain: xr.Dataset) -> None:

@@ -38,7 +38,8 @@ def test_the_weights_of_draws_are_found_again_from_their_values(kind: str, insta
     spread = max(float(each.abs().max()) for each in values.values())
     low = torch.tensor([-0.3, -0.2, -0.4]).double() * spread
     pins = Pins(rows, low, -low + 0.5 * spread)
-    x, weights = made.draw(noisy, SIGMA, generator(2), pins)
+    draw = made.draw(noisy, SIGMA, generator(2), pins)
+    x, weights = draw.x, draw.log_weights
     again = made.log_weight(x, noisy, SIGMA, pins)
     assert bool(weights.isfinite().any())
     assert float(weights[weights.isfinite()].min()) < -1e-3
