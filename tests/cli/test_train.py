@@ -42,9 +42,12 @@ def test_train_by_the_console_script_then_sample(small: Path, data: xr.Dataset) 
     told = json.loads(trained.stdout)
     assert told["settings"]["steps"] == 12
     assert [each["name"] for each in told["card"]["variables"]] == ["S", "I", "R"]
+    verdict = told["card"]["verdict"]
+    assert f"verdict: {verdict['words']}" in trained.stderr
     assert {"config.json", "weights.safetensors"} <= {each.name for each in Path("model").iterdir()}
     assert sorted(os.listdir()) == ["model", "trajectories.nc"]
-    run("sample", "-n", "20", "--steps", "5")
+    said = run("sample", "-n", "20", "--steps", "5").stderr
+    assert ("its card says: " in said) == (verdict["level"] != "good")
     with xr.open_dataset("samples.nc") as drawn:
         assert dict(drawn.sizes) == {"sample": 20, "time": 8}
         assert (sum(drawn[name].astype(int) for name in "SIR") == 100).all()
