@@ -49,6 +49,8 @@ class Sampling(IntEnum):
     SELECTION = 23
     GUIDANCE = 24
     MOMENTS = 25  # by round
+    SEQUENTIAL = 26  # by batch
+    SEQUENTIAL_SCOUTS = 27
 
 
 class ClassifierTraining(IntEnum):

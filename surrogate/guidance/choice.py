@@ -25,6 +25,7 @@ from surrogate.guidance.outcome import Plain
 from surrogate.guidance.posterior import Posteriors
 from surrogate.guidance.rejection import Accepted, reject
 from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.sequential import suits
 from surrogate.guidance.twisted import twist
 from surrogate.random import Sampling
 from surrogate.sampling.steps import white
@@ -90,6 +91,8 @@ def choose(
 ) -> tuple[Method[Any], str, Pilot]:
     """Particles or rejection, why, and the pilot, which goes on where its rate is uncertain.
 
+    Particles are sequential where nothing has to be foreseen, else twisted.
+
     Let particles take as long as n draws. If a pilot of n MIN_RATE_ACCEPTED / samples accepts fewer
     than MIN_RATE_ACCEPTED, rejection takes longer than n draws, and the pilot need not go on.
     """
@@ -104,6 +107,9 @@ def choose(
         pilot = Pilot(pilot.accepted + more, pilot.seconds)
     rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
     why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
+    if suits(scenario, seed):
+        particles_method = method_named("sequential")
+        why += ", and nothing has to be foreseen: most particles keep their ancestors"
     if accepted < MIN_RATE_ACCEPTED:
         return particles_method, why, pilot
     draws = math.ceil(samples / rate)
