@@ -45,6 +45,7 @@ class Bed:
         )
         x = codec.encode(data, slice(None), stream(0), torch.float64)
         self.model = Exact(codec, normal, Covariance.of(x), {})  # type: ignore[arg-type]
+        self.decoding = self.model  # with a decoder, where a test gives it one
 
     def draw(self, n: int, seed: int) -> Tensor:
         """Exact draws (n, D)."""
