@@ -43,7 +43,8 @@ def _probability(found: Diagnostics, say: Console) -> None:
     interval = "" if error is None else f" ± {error:.3f}; the model's own error comes on top"
     say.print(f"P = {math.exp(log_p):.3g} (log P = {log_p:.3f}{interval})")
     if found.method == "rejection":
-        say.print(f"accepted {found.samples:,} of {found.particles:,} draws")
+        accepted = round(math.exp(log_p) * found.particles)
+        say.print(f"accepted {accepted:,} of {found.particles:,} draws")
     else:
         say.print(
             f"{found.particles:,} particles: ESS {found.ess:,.0f}, minimum ESS on the "

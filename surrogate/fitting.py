@@ -73,7 +73,7 @@ class Run:
             raise ModelError(
                 f"{self.kind.count(count)} are too few to learn from",
                 value=count,
-                remedy=f"give {MIN_SAMPLES} or more",
+                remedy=self.kind.more_samples(MIN_SAMPLES),
             )
         data, self.rules = self.kind.with_rules(data, rules)
         self.data = data
@@ -182,7 +182,8 @@ class Run:
         }
         try:
             self.model.about["card"] = validate(self.model, self.data, self.split, self.seed)
-        except ModelError as problem:  # samples that cannot be compared are no reason to lose a run
+        except (ModelError, ValueError, ArithmeticError, LookupError) as problem:
+            # samples that cannot be compared are no reason to lose a run
             self.model.about |= {"card": None, "problem": str(problem)}
         return self.model
 

@@ -97,6 +97,10 @@ class Kind(ABC):
         """Samples as users hold them."""
         return data
 
+    def more_samples(self, least: int) -> Hint:
+        """What to do where samples are too few to learn from."""
+        return (f"give {least} or more",)
+
     def count(self, samples: int) -> str:
         """So many of them, in words: "1 trajectory", "5,000 trajectories"."""
         return f"{samples:,} {self.singular if samples == 1 else self.name}"

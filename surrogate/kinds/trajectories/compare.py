@@ -19,6 +19,7 @@ from surrogate.evaluation import distances
 from surrogate.evaluation.boosting import (
     MAX_TREE_WORDS,
     MIN_TREE_ROWS,
+    TREE_FOLDS,
     Features,
     installed,
     two_sample_test,
@@ -197,6 +198,8 @@ def trees(pair: Pair) -> Finding | None:
     if not installed() or min(map(len, weights)) < MIN_TREE_ROWS:
         return None
     groups = _groups(pair.v), _groups(pair.w)
+    if any(own is not None and own.max() + 1 < TREE_FOLDS for own in groups):
+        return None  # windows of one stretch share their values: no fold is independent of another
     found = two_sample_test(tree_features(pair), *weights, groups=groups, seed=pair.seed)
     return TreeTest(TreeAccuracy(*found), TREES_SEE)
 

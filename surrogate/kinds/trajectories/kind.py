@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from constraints.errors import Setting
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
@@ -15,7 +16,7 @@ from surrogate.io.formats import TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.io.rules import all_rules
 from surrogate.kinds import trajectories
-from surrogate.kinds.kind import Kind
+from surrogate.kinds.kind import Hint, Kind
 from surrogate.kinds.trajectories import files
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class Trajectories(Kind):
     singular = "trajectory"
     dimensions = "(sample, time)"
     half_precision = True  # counts and changes survive it: trees tell nothing apart on eSIRS
+
+    def more_samples(self, least: int) -> Hint:
+        windows = "; windows of one series may overlap: ", Setting("stride", 1)
+        return (f"give {least} or more", *windows)
 
     # --- recognising ------------------------------------------------------------------------------
 
