@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from surrogate.guidance import evidence
-from surrogate.guidance.method import Method, method_named
+from surrogate.guidance.method import Method, method_named, names_of
 from surrogate.guidance.methods.twisted import TwistedSettings, levels_for, particles_for
 from surrogate.guidance.outcome import Plain
 from surrogate.guidance.posterior import Posteriors
@@ -107,8 +107,9 @@ def choose(
         pilot = Pilot(pilot.accepted + more, pilot.seconds)
     rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
     why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
-    if suits(scenario, seed):
-        particles_method = method_named("sequential")
+    sequential = method_named("sequential")
+    if set(given) <= set(names_of(sequential)) and suits(scenario, seed):
+        particles_method = sequential
         why += ", and nothing has to be foreseen: most particles keep their ancestors"
     if accepted < MIN_RATE_ACCEPTED:
         return particles_method, why, pilot

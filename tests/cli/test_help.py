@@ -64,13 +64,15 @@ def test_settings_of_methods_are_grouped_by_method_and_shared_ones_listed_once()
     text = shown("sample", "--help")
     parts = text.split("\nMethod: ")
     sections = {part.partition(":")[0]: part for part in parts[1:]}
-    assert [*sections] == ["several", "guidance", "moments", "rejection", "twisted", "universal"]
-    assert "--weighted " in sections["twisted"]
+    named = ["guidance", "moments", "rejection", "sequential", "twisted", "universal"]
+    assert [name for name in sections if name != "several"] == named
+    assert "--weighted " in sections["several"]  # of sequential and twisted
+    assert "--keep-degenerate " in sections["twisted"]
     assert "--schedule " in sections["guidance"]
     for shared in ("--particles INTEGER", "--strength FLOAT", "--recurrence INTEGER"):
         assert shared in sections["several"]
         assert text.count(shared) == 1
-    assert "Takes --particles, --jacobian." in " ".join(sections["twisted"].split())
+    assert "Takes --steps, --particles, --jacobian, --weighted." in " ".join(sections["twisted"].split())
 
 
 def test_a_section_that_does_not_exist_is_refused() -> None:

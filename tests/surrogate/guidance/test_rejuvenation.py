@@ -16,7 +16,7 @@ from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.exact import Exact
 from surrogate.guidance.rejuvenation import rejuvenate
 from surrogate.guidance.scenario import Scenario
-from surrogate.kinds.decoder import Decoder, Pins
+from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.random import stream
 from tests.surrogate.guidance.bed import Bed
@@ -51,11 +51,13 @@ class Table(Decoder):
         sigma: float,
         generator: Generator,
         pins: Pins | None = None,
+        particles: Filter | None = None,
         *,
         total: int | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Draw:
         assert pins is not None
-        return self._visit(noisy, sigma, pins, generator, None)
+        x, log_weights = self._visit(noisy, sigma, pins, generator, None)
+        return Draw(x, log_weights, torch.arange(len(log_weights)))
 
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:
         y = torch.round(clean.reshape(-1, STEPS) * self.codec.scale[0] + self.codec.mean[0])
