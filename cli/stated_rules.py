@@ -47,9 +47,12 @@ def declared(texts: tuple[str, ...]) -> dict[str, Formula] | None:
 
 
 def tell(rules: StatedRules, say: Console) -> None:
-    """List the rules besides those of a network, and how found ones are refused."""
+    """List the rules besides those of a network, how found ones are refused and likely ones
+    declared."""
     if rules.declared:
         say.print(escape(f"declared: {'; '.join(rules.declared)}"))
     if rules.found:
         say.print(escape(f"found in the data: {'; '.join(rules.found)}"))
         say.print("refuse one with --no-rule NAME, all with --no-found-rules")
+    if hint := rules.hint("command"):
+        say.print(escape(hint), soft_wrap=True)

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -238,7 +239,8 @@ def fit(
     "date" or "ignore"; `missing`, of tables: "model" (the default), "refuse" or "drop".
     `rules`: formulas that all data obey, such as "Low <= Close" (at every step), and so samples
     shall; a text, a formula, or a list or dict of them. `rules_found`: search the data for others,
-    orders and linear identities; `rules_refused`: names of found rules that are not to be kept.
+    orders and linear identities; `rules_refused`: names of found rules that are not to be kept. A
+    warning names rules that hold in all data, too few to take them as rules.
     `progress` is called with the trainer after every step.
     """
     chosen = preset_named(preset, iterations)
@@ -247,4 +249,6 @@ def fit(
     samples = kind_of(data).from_python(data, **options)
     stated = RuleOptions(rules, rules_found, rules_refused)
     run = Run(samples, seed, chosen, device=device, transforms=transforms, rules=stated)
+    if hint := run.rules.hint():
+        warnings.warn(hint, stacklevel=3)
     return run.fit(progress)

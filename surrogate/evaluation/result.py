@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from surrogate.evaluation.verdict import Reason, Verdict, level_of
+from surrogate.evaluation.verdict import Reason, Verdict, level_of, too_few
 from surrogate.evaluation.weights import Array
 
 HEADER = ("measure", "value", "floor", "ratio", "")
@@ -136,8 +136,9 @@ class Scope:
 class Evaluation:
     """Samples of a kind of data against a reference.
 
-    effective: the effective sample size of weighted samples. variables: D of each. findings: of the
-    kind's metrics; their values are attributes: `evaluation.energy`, `evaluation.classifier`.
+    effective: the effective sample size of weighted samples; reference_effective: that of the
+    reference, None if it has no weights. variables: D of each. findings: of the kind's metrics;
+    their values are attributes: `evaluation.energy`, `evaluation.classifier`.
     """
 
     kind: str
@@ -148,6 +149,7 @@ class Evaluation:
     overall: Histograms
     findings: tuple[Finding, ...] = ()
     scope: Scope = Scope()
+    reference_effective: float | None = None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -236,8 +238,22 @@ class Evaluation:
         """Good, usable with care or not usable, with the reasons."""
         return Verdict.of(self.reasons())
 
-    def reasons(self) -> Iterator[Reason]:
-        """What speaks for and against the samples."""
+    @property
+    def compared(self) -> float:
+        """The effective number of samples on the side that has fewer."""
+        other = self.reference_effective
+        return min(self.effective, self.reference if other is None else other)
+
+    def reasons(self) -> list[Reason]:
+        """What speaks for and against the samples; where nothing does against them, whether too
+        few are compared for that to mean much."""
+        found = list(self._differences())
+        few = too_few(self.compared, self.overall.median.floor)
+        if few is not None and all(each.level == "good" for each in found):
+            found.append(few)
+        return found
+
+    def _differences(self) -> Iterator[Reason]:
         median = self.overall.median
         level = level_of(median)
         noise = (

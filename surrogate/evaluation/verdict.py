@@ -12,6 +12,11 @@ difference is many times the noise. All bounds are here:
 | other distances | up to 1.5 x floor, or 4 deviations above it | beyond | |
 | accuracy of a classifier | up to 0.05 or 4 standard errors above that of data from data | beyond | 0.3 above it |
 | laws | obeyed by at least 99.9 % of the samples | by at least 90 % | by fewer |
+| effective samples compared, the fewer of the two sides | at least 200 | fewer | |
+
+Fewer samples show too little. The floor of D is about 0.15 with 200 samples on each side and 0.22 with
+100 (it falls like √(1/n + 1/m)), and differences up to half the floor pass as noise. From 200 samples
+on that half is below 0.1, the difference that counts as large.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ RATIO_CLOSE, RATIO_FAR = 1.5, 3.0  # times the noise floor: up to here close, fr
 EXCESS_NEGLIGIBLE, EXCESS_LARGE, EXCESS_RUINOUS = 0.01, 0.1, 0.3  # of D beyond its floor
 CORRELATION_BOUNDS = {"negligible": 0.01, "ruinous": 0.15}  # of an error of correlations, likewise
 ACCURACY_NEGLIGIBLE, ACCURACY_RUINOUS = 0.05, 0.3  # of a classifier's accuracy, likewise
+MIN_COMPARED = 200  # effective samples on either side; with fewer, EXCESS_LARGE passes as noise
 LAWFUL, LAWLESS = 0.999, 0.9  # shares of samples that obey all laws: from here good, below it poor
 DEVIATIONS_BY_CHANCE = 3.0  # deviations of the noise that chance may well make
 DEVIATIONS_SIGNIFICANT = 4.0  # deviations of the noise that chance does not make
@@ -121,3 +127,14 @@ def level_of_accuracy(accuracy: float, error: float, floor: float = 0.5) -> Leve
 def level_of_laws(share: float) -> Level:
     """How grave it is that only this share of the samples obeys all laws."""
     return "good" if share >= LAWFUL else "poor" if share < LAWLESS else "care"
+
+
+def too_few(compared: float, floor: float) -> Reason | None:
+    """A reason for care if few samples are compared, on the side of fewer; `floor`: of D."""
+    if compared >= MIN_COMPARED * (1 - 1e-9):
+        return None
+    return Reason(
+        "care",
+        f"Only {compared:,.0f} samples are compared: differences below D = {floor:.2f} cannot be "
+        "seen.",
+    )

@@ -12,7 +12,8 @@ Identity Σ w_i x_i = c with small whole weights, exact up to rounding, between 
 The covariance of the variables shows whether there is one at all; then those of 2, 3 and 4
 variables are tried.
 
-Evidence comes from samples that share no values; every value of the data must obey.
+Evidence comes from samples that share no values; every value of the data must obey. Where these are
+too few for a rule to be found, the rules that pass all other tests are reported, not kept.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from constraints.ast.terms import Name
 
 MIN_VALUES = 1_000  # of a variable, in samples that share none, for an order
 MIN_EXACT_VALUES = 200  # the same for an identity, which each of them must meet exactly
+MIN_UNPROVED_VALUES = 300  # of a variable, for an order that is reported: fewer pass any test
+MIN_UNPROVED_EXACT_VALUES = 100  # the same for an identity
 MIN_SAMPLES = 40  # that share no values
 NEAREST = 50  # gaps that tell whether 0 is an edge
 MIN_EXPECTED = 15.0  # values that a smooth density would have put on the other side of 0
@@ -63,6 +66,33 @@ class FoundRule:
     broken: Callable[[Values], np.ndarray]
 
 
+@dataclass(frozen=True)
+class Unproved:
+    """Rules that hold in all data, whose number of values is too small to find them."""
+
+    values: int
+    rules: Sequence[FoundRule]
+
+
+NONE_UNPROVED = Unproved(0, ())
+
+
+@dataclass(frozen=True)
+class Search:
+    """What rules are searched for in: the arguments of `find` and `find_unproved`."""
+
+    quantities: Sequence[Quantity]
+    evidence: Values
+    batches: Callable[[], Iterable[Values]]
+    series: bool
+
+    def find(self) -> list[FoundRule]:
+        return find(self.quantities, self.evidence, self.batches, series=self.series)
+
+    def find_unproved(self) -> Unproved:
+        return find_unproved(self.quantities, self.evidence, self.batches, series=self.series)
+
+
 def find(
     quantities: Sequence[Quantity],
     evidence: Values,
@@ -78,24 +108,56 @@ def find(
         return _find(quantities, evidence, batches, series)
 
 
+def find_unproved(
+    quantities: Sequence[Quantity],
+    evidence: Values,
+    batches: Callable[[], Iterable[Values]],
+    *,
+    series: bool,
+) -> Unproved:
+    """The rules that `find` would find but for the number of values."""
+    rows, steps = next(iter(evidence.values())).shape if evidence else (0, 0)
+    if rows * steps >= MIN_VALUES:
+        return Unproved(rows * steps, ())
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _find(quantities, evidence, batches, series)
+        fewer = _Needed(MIN_UNPROVED_VALUES, MIN_UNPROVED_VALUES, MIN_UNPROVED_EXACT_VALUES)
+        likely = _find(quantities, evidence, batches, series, fewer)
+    known = {each.name for each in found}
+    return Unproved(rows * steps, [each for each in likely if each.name not in known])
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """How many values of a variable rules need: orders, their gaps, and identities."""
+
+    values: int = MIN_VALUES
+    gaps: int = MIN_VALUES // 2
+    exact: int = MIN_EXACT_VALUES
+
+
+NEEDED = _Needed()
+
+
 def _find(
     quantities: Sequence[Quantity],
     evidence: Values,
     batches: Callable[[], Iterable[Values]],
     series: bool,
+    needed: _Needed = NEEDED,
 ) -> list[FoundRule]:
     rows, steps = next(iter(evidence.values())).shape if evidence else (0, 0)
-    if rows < MIN_SAMPLES or rows * steps < MIN_EXACT_VALUES or len(quantities) > MAX_VARIABLES:
+    if rows < MIN_SAMPLES or rows * steps < needed.exact or len(quantities) > MAX_VARIABLES:
         return []
     varying = [each for each in quantities if _varies(evidence[each.name])]
-    identities = _verified(_identities(varying, evidence), batches)
+    identities = _verified(_identities(varying, evidence, needed), batches)
     found = [_made(each, series) for each in identities]
-    if rows * steps < MIN_VALUES:
+    if rows * steps < needed.values:
         return found
     copies = {name for each in identities if len(each.weights) == 2 for name in each.dependent}
     others = [each for each in varying if each.name not in copies]
-    candidates = _orders(others, evidence, identities, series)
-    candidates += _courses(others, evidence) if series else []
+    candidates = _orders(others, evidence, identities, series, needed)
+    candidates += _courses(others, evidence, needed) if series else []
     return found + list(_kept(candidates, batches))
 
 
@@ -116,7 +178,11 @@ def _varies(values: np.ndarray) -> bool:
 
 
 def _orders(
-    quantities: Sequence[Quantity], evidence: Values, identities: Sequence[_Identity], series: bool
+    quantities: Sequence[Quantity],
+    evidence: Values,
+    identities: Sequence[_Identity],
+    series: bool,
+    needed: _Needed,
 ) -> list[FoundRule]:
     """A <= B, without those that follow from two others or from a sum of terms >= 0."""
     known = {pair for each in identities for pair in each.orders(evidence)}
@@ -125,7 +191,7 @@ def _orders(
         for a in quantities
         for b in quantities
         if a is not b and (a.name, b.name) not in known
-        if _ordered(evidence[a.name], evidence[b.name], a.integer and b.integer)
+        if _ordered(evidence[a.name], evidence[b.name], a.integer and b.integer, needed)
     }
     every = pairs | known
     middles = [each.name for each in quantities]
@@ -138,9 +204,11 @@ def _orders(
     ]
 
 
-def _ordered(a: np.ndarray, b: np.ndarray, whole: bool) -> bool:
+def _ordered(a: np.ndarray, b: np.ndarray, whole: bool, needed: _Needed) -> bool:
     gap = b - a
-    if (gap < 0).any() or not touches_zero(gap, whole, trivial=(a == _mode(a)) & (b == _mode(b))):
+    if (gap < 0).any():
+        return False
+    if not touches_zero(gap, whole, (a == _mode(a)) & (b == _mode(b)), needed.gaps):
         return False
     known = np.isfinite(gap)
     rows = np.nonzero(known.any(1))[0]
@@ -150,13 +218,18 @@ def _ordered(a: np.ndarray, b: np.ndarray, whole: bool) -> bool:
     return bool(shuffled.sum() >= MIN_SHUFFLED * known[rows].sum())
 
 
-def touches_zero(gap: np.ndarray, whole: bool, trivial: np.ndarray | None = None) -> bool:
+def touches_zero(
+    gap: np.ndarray,
+    whole: bool,
+    trivial: np.ndarray | None = None,
+    min_gaps: int = NEEDED.gaps,
+) -> bool:
     """Whether gaps (n, T) >= 0 have an edge at 0; `trivial` ones, by two frequent values, aside."""
     known = np.isfinite(gap)
     if trivial is not None:
         known &= ~trivial
     near = np.sort(gap[known])
-    if len(near) < MIN_VALUES // 2:
+    if len(near) < min_gaps:
         return False
     if whole:
         h = max(near[NEAREST - 1], 1.0)
@@ -190,7 +263,7 @@ def _order(a: str, b: str, series: bool) -> FoundRule:
     return FoundRule(named, parse(text), lambda values: values[a] > values[b])
 
 
-def _courses(quantities: Sequence[Quantity], evidence: Values) -> list[FoundRule]:
+def _courses(quantities: Sequence[Quantity], evidence: Values, needed: _Needed) -> list[FoundRule]:
     """Series that never fall, or never rise."""
     found = []
     for each in quantities:
@@ -198,7 +271,7 @@ def _courses(quantities: Sequence[Quantity], evidence: Values) -> list[FoundRule
         for sign, words, relation in ((1, "never falls", ">="), (-1, "never rises", "<=")):
             gap = sign * change
             moves = gap.size and not (gap < 0).any() and (gap > 0).sum() >= NEAREST
-            if moves and touches_zero(gap, each.integer):
+            if moves and touches_zero(gap, each.integer, min_gaps=needed.gaps):
                 found.append(_course(each.name, sign, words, relation))
     return found
 
@@ -250,12 +323,14 @@ class _Identity:
         return set()
 
 
-def _identities(quantities: Sequence[Quantity], evidence: Values) -> list[_Identity]:
+def _identities(
+    quantities: Sequence[Quantity], evidence: Values, needed: _Needed
+) -> list[_Identity]:
     """Identities between few variables, each with a member that no other one has."""
     pool = [each for each in quantities if _free(evidence[each.name])]
     found: list[_Identity] = []
-    while len(members := _involved(pool, evidence)) > 1:
-        each = _search(members, evidence)
+    while len(members := _involved(pool, evidence, needed)) > 1:
+        each = _search(members, evidence, needed)
         if each is None:
             break
         found.append(each)
@@ -279,12 +354,12 @@ def _points(quantities: Sequence[Quantity], evidence: Values) -> np.ndarray:
     return complete
 
 
-def _involved(pool: Sequence[Quantity], evidence: Values) -> list[Quantity]:
+def _involved(pool: Sequence[Quantity], evidence: Values, needed: _Needed) -> list[Quantity]:
     """The variables that an identity may be about: those with a direction of no variance."""
     if len(pool) < 2:
         return []
     points = _points(pool, evidence)
-    if len(points) < MIN_EXACT_VALUES:
+    if len(points) < needed.exact:
         return []
     scaled = points - points.mean(0)
     deviation = scaled.std(0)
@@ -297,7 +372,7 @@ def _involved(pool: Sequence[Quantity], evidence: Values) -> list[Quantity]:
     return [each for each, one in zip(pool, used, strict=True) if one][:MAX_MEMBERS]
 
 
-def _search(members: Sequence[Quantity], evidence: Values) -> _Identity | None:
+def _search(members: Sequence[Quantity], evidence: Values, needed: _Needed) -> _Identity | None:
     """The identity of fewest variables."""
     for size in (2, 3, 4):
         sizes = (1,) if size == 4 else (1, 2)
@@ -305,7 +380,7 @@ def _search(members: Sequence[Quantity], evidence: Values) -> _Identity | None:
         choices = [each for each in product(sizes, *[signed] * (size - 1)) if math.gcd(*each) == 1]
         for some in combinations(members, size):
             points = _points(some, evidence)
-            if len(points) < MIN_EXACT_VALUES:
+            if len(points) < needed.exact:
                 continue
             few = points[:: max(1, len(points) // 200)]
             slack = 0.0 if all(each.integer for each in some) else max(e.precision for e in some)

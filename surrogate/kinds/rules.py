@@ -22,7 +22,7 @@ from constraints.physics.linear_laws import LinearLaw, every_step, linear_laws
 from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError
 from surrogate.io.rules import parsed, rules_in, stated_in
-from surrogate.kinds.found_rules import FoundRule
+from surrogate.kinds.found_rules import NONE_UNPROVED, FoundRule, Unproved
 from surrogate.kinds.rule_options import Rule, RuleOptions, StatedRules, Where
 from surrogate.kinds.signals import layout_of, samples_of, slices, tensors_of
 
@@ -61,10 +61,16 @@ def _formula(rule: Rule, layout: Layout) -> Formula:
     )
 
 
-def stated_rules(data: xr.Dataset, options: RuleOptions, found: Sequence[FoundRule]) -> StatedRules:
+def stated_rules(
+    data: xr.Dataset,
+    options: RuleOptions,
+    found: Sequence[FoundRule],
+    unproved: Unproved = NONE_UNPROVED,
+) -> StatedRules:
     """The rules that samples shall obey besides those of a network.
 
-    `found`: those that a search found. Rules that the data carry already are kept if the data obey
+    `found`: those that a search found; `unproved`: those that it would have found in more data,
+    which are only reported. Rules that the data carry already are kept if the data obey
     them.
     """
     layout = layout_of(data)
@@ -95,7 +101,26 @@ def stated_rules(data: xr.Dataset, options: RuleOptions, found: Sequence[FoundRu
         for name, rule in known.items()
         if name not in (*options.refused, *declared) and rule not in same
     }
-    return StatedRules(declared, kept)
+    stated = [law for rule in (*declared.values(), *known.values()) for law in _laws(rule, layout)]
+    likely = [
+        _declarable(each, layout)
+        for each in unproved.rules
+        if not all(law in stated for law in _laws(each.formula, layout))
+    ]
+    return StatedRules(declared, kept, likely, unproved.values)
+
+
+def _laws(rule: Formula, layout: Layout) -> Sequence[LinearLaw]:
+    return linear_laws(rule, layout) or ()
+
+
+def _declarable(rule: FoundRule, layout: Layout) -> str:
+    """The text that declares a rule: its name, if that reads as the rule."""
+    try:
+        same = every_step(_formula(rule.name, layout), layout) == rule.formula
+    except FormulaError:
+        same = False
+    return rule.name if same else str(rule.formula)
 
 
 def _check_possible(rules: Mapping[str, Formula], data: xr.Dataset, layout: Layout) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -58,3 +59,28 @@ def test_bad_rules_end_before_training(rules: list[str], code: int, says: str) -
     words = [word for rule in rules for word in ("--rule", rule)]
     assert says in run(*TRAIN, *words, code=code).stderr
     assert not Path("model").exists()
+
+
+def prices(rows: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    start = rng.uniform(10, 100, rows)
+    end = start * np.exp(rng.normal(0, 0.02, rows))
+    up, down = np.abs(rng.normal(0, 0.01, (2, rows)))
+    high, low = np.maximum(start, end) * (1 + up), np.minimum(start, end) * (1 - down)
+    return pd.DataFrame({"open": start, "high": high, "low": low, "close": end})
+
+
+def test_orders_that_too_few_values_show_are_reported_and_not_kept() -> None:
+    prices(400).to_csv("prices.csv", index=False)
+    told = run("train", "prices.csv", "--force", *SHORT).stderr
+    assert "found in the data" not in told
+    (line,) = [each for each in told.splitlines() if "too few" in each]
+    assert line == (
+        "hold in all 400 values, too few to be taken as rules: open <= high, low <= open, "
+        'low <= close, close <= high; declare them with --rule "open <= high"'
+    )
+    words = [w for r in ("high >= open", "low <= open and low <= close") for w in ("--rule", r)]
+    told = run("train", "prices.csv", "--force", *SHORT, *words).stderr
+    assert 'rules: close <= high; declare them with --rule "close <= high"' in told
+    told = run("train", "prices.csv", "--force", *SHORT, "--no-found-rules").stderr
+    assert "too few" not in told

@@ -84,6 +84,7 @@ def compare(data: xr.Dataset, against: xr.Dataset, seed: int) -> Evaluation:
         samples=pair.x.count,
         effective=pair.x.effective,
         reference=pair.y.count,
+        reference_effective=pair.y.effective,
         variables=tuple(_histograms(n, *part) for n, part in zip(names, parts, strict=True)),
         overall=pooled(ALL_FEATURES, parts, furthest),
         findings=METRICS.measure(pair),

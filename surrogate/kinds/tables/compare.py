@@ -192,6 +192,7 @@ def compare(
         samples=x.count,
         effective=effective_sample_size(x.weights),
         reference=y.count,
+        reference_effective=effective_sample_size(y.weights),
         variables=tuple(
             Histograms.of(each.name, found[k : k + 1], floors[:, k : k + 1])
             for k, each in enumerate(columns)

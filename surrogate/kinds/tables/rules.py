@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from surrogate.io.rules import attribute
-from surrogate.kinds.found_rules import FoundRule, Quantity, find
+from surrogate.kinds.found_rules import FoundRule, Quantity, Search
 from surrogate.kinds.rule_options import RuleOptions, StatedRules
 from surrogate.kinds.rules import stated_rules
 from surrogate.kinds.tables.codec import kinds
@@ -16,7 +16,11 @@ from surrogate.kinds.tables.sums import NUMBERS
 
 def with_rules(data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
     """The dataset with its rules in an attribute, and these rules."""
-    rules = stated_rules(data, options, found_rules(data) if options.search else [])
+    if options.search:
+        search = _search(data)
+        rules = stated_rules(data, options, search.find(), search.find_unproved())
+    else:
+        rules = stated_rules(data, options, [])
     made = data.copy(deep=False)
     made.attrs = {k: v for k, v in data.attrs.items() if k not in attribute({"": ""})}
     made.attrs |= attribute(rules.texts)
@@ -25,6 +29,10 @@ def with_rules(data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, Stat
 
 def found_rules(data: xr.Dataset) -> list[FoundRule]:
     """Rules between columns of numbers that are never missing."""
+    return _search(data).find()
+
+
+def _search(data: xr.Dataset) -> Search:
     chosen: dict[str, Quantity] = {}
     values: dict[str, np.ndarray] = {}
     for name, kind in kinds(data).items():
@@ -36,4 +44,4 @@ def found_rules(data: xr.Dataset) -> list[FoundRule]:
             precise = stored if stored.kind == "f" else np.dtype(np.float64)
             chosen[name] = Quantity(name, kind == "integer", float(np.finfo(precise).eps))
             values[name] = column[:, None]
-    return find(list(chosen.values()), values, lambda: [values], series=False)
+    return Search(list(chosen.values()), values, lambda: [values], series=False)

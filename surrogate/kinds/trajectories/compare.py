@@ -109,6 +109,7 @@ def compare(data: xr.Dataset, against: xr.Dataset, seed: int) -> Evaluation:
         samples=samples_of(data),
         effective=effective_sample_size(pair.x.weights),
         reference=samples_of(against),
+        reference_effective=effective_sample_size(pair.y.weights),
         variables=tuple(
             _histograms(name, *part, pair) for name, part in zip(pair.names, parts, strict=True)
         ),

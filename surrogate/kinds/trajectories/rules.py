@@ -16,7 +16,7 @@ from constraints import Layout
 from constraints.physics.linear_laws import equalities, linear_laws
 from surrogate.io.attributes import OVERLAP, simulation
 from surrogate.io.rules import attribute, parsed, stated_in
-from surrogate.kinds.found_rules import FoundRule, Quantity, find, thinned
+from surrogate.kinds.found_rules import FoundRule, Quantity, Search, thinned
 from surrogate.kinds.rule_options import RuleOptions, StatedRules
 from surrogate.kinds.rules import stated_rules
 from surrogate.kinds.signals import slices
@@ -28,7 +28,11 @@ CHUNK_VALUES = 1_000_000  # of one variable that are looked at together
 
 def with_rules(data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
     """The dataset with its rules in an attribute, and these rules."""
-    rules = stated_rules(data, options, found_rules(data) if options.search else [])
+    if options.search:
+        search = _search(data)
+        rules = stated_rules(data, options, search.find(), search.find_unproved())
+    else:
+        rules = stated_rules(data, options, [])
     free = {name: value for name, value in data.attrs.items() if name not in attribute({"": ""})}
     made = data.copy(deep=False)
     made.attrs = {**free, **attribute(rules.texts)}
@@ -37,6 +41,10 @@ def with_rules(data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, Stat
 
 def found_rules(data: xr.Dataset) -> list[FoundRule]:
     """Rules that series show; those of a described network are proved, not searched for."""
+    return _search(data).find()
+
+
+def _search(data: xr.Dataset) -> Search:
     network = simulation(data.attrs).get("network") or {}
     species = network.get("species")
     proved = set(species) if isinstance(species, Mapping) else set()
@@ -44,7 +52,7 @@ def found_rules(data: xr.Dataset) -> list[FoundRule]:
     chosen = [v for v in variables if v.kind in NUMBER_KINDS and not v.static]
     chosen = [v for v in chosen if v.name not in proved]
     if not chosen:
-        return []
+        return Search((), {}, tuple, series=True)
     samples, steps = data.sizes["sample"], data.sizes["time"]
     overlap = data.attrs.get(OVERLAP, 0)
     rows = thinned(samples, steps, int(overlap))
@@ -54,7 +62,7 @@ def found_rules(data: xr.Dataset) -> list[FoundRule]:
             yield {v.name: read(data, v, some).numpy() for v in chosen}
 
     evidence = {v.name: read(data, v, rows).numpy() for v in chosen}
-    return find([_quantity(v) for v in chosen], evidence, batches, series=True)
+    return Search([_quantity(v) for v in chosen], evidence, batches, series=True)
 
 
 def _quantity(variable: Variable) -> Quantity:

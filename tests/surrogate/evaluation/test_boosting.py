@@ -78,7 +78,7 @@ def test_windows_that_share_steps_are_in_one_fold() -> None:
 
 def test_without_scikit_learn_there_is_no_tree_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boosting, "find_spec", lambda name: None)
-    found = evaluate(epidemic(100, seed=1), epidemic(100, seed=2))
+    found = evaluate(epidemic(300, seed=1), epidemic(300, seed=2))
     assert found.trees is None
     assert "trees" not in found.table()
     assert found.verdict.level == "good"

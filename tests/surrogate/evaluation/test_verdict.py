@@ -18,6 +18,7 @@ from surrogate.evaluation.verdict import (
     level_of_accuracy,
     level_of_excess,
     level_of_laws,
+    too_few,
 )
 from surrogate.evaluation.weights import Array
 from tests.surrogate.evaluation.test_evaluate import epidemic
@@ -85,6 +86,40 @@ def test_samples_at_the_floor_can_be_trusted() -> None:
     assert any("cannot tell samples from the reference" in each for each in found.verdict.good)
     assert any("obeys the laws" in each for each in found.verdict.good)
     assert found.to_dict()["verdict"] == found.verdict.to_dict()
+
+
+def test_few_samples_are_used_with_care_on_either_side() -> None:
+    for count, other in ((10, 10), (100, 900), (900, 100)):
+        found = evaluate(epidemic(count, seed=1), epidemic(other, seed=2))
+        floor = found.overall.median.floor
+        assert found.verdict.level == "care"
+        assert found.verdict.against == (
+            f"Only {min(count, other)} samples are compared: differences below D = {floor:.2f} "
+            "cannot be seen.",
+        )
+
+
+def test_few_effective_samples_are_used_with_care() -> None:
+    data, against = epidemic(900, seed=1), epidemic(900, seed=2)
+    weights = np.where(np.arange(900) < 100, 0.0, -30.0)
+    for weighted, plain in ((data, against), (against, data)):
+        weighted = weighted.assign(log_weight=("sample", weights))
+        pair = (weighted, plain) if plain is against else (plain, weighted)
+        found = evaluate(*pair)
+        assert found.compared == pytest.approx(100, rel=1e-3)
+        assert found.verdict.words == "usable with care"
+        assert found.verdict.against[0].startswith("Only 100 samples are compared")
+
+
+def test_the_number_of_samples_is_no_reason_where_others_decide() -> None:
+    found = evaluate(epidemic(100, seed=1, rate=0.4), epidemic(100, seed=2))
+    assert found.verdict.level == "poor"
+    assert not any("samples are compared" in each for each in found.verdict.against)
+
+
+def test_200_samples_are_enough() -> None:
+    assert too_few(200, 0.1) is None
+    assert too_few(199, 0.1) is not None
 
 
 def rough(data: xr.Dataset, share: float, seed: int = 0) -> xr.Dataset:

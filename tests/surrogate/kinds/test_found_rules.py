@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from constraints import Layout, compiled, parse
-from surrogate.kinds.found_rules import FoundRule, Quantity, find, thinned, touches_zero
+from surrogate.kinds.found_rules import (
+    FoundRule,
+    Quantity,
+    find,
+    find_unproved,
+    thinned,
+    touches_zero,
+)
 
 
 def search(values: Mapping[str, np.ndarray], whole: bool = False, **more: bool) -> list[FoundRule]:
@@ -147,3 +154,48 @@ def test_evidence_is_of_samples_that_share_no_values() -> None:
     assert thinned(10, 24, 0).tolist() == list(range(10))
     assert thinned(10, 24, 3).tolist() == [0, 4, 8]
     assert len(thinned(1_000_000, 100, 0)) * 100 <= 400_000
+
+
+# --- too few values -------------------------------------------------------------------------------
+
+
+def unproved(values: Mapping[str, np.ndarray], series: bool = False) -> list[str]:
+    quantities = [Quantity(name, False) for name in values]
+    found = find_unproved(quantities, values, lambda: [values], series=series)
+    assert found.values == next(iter(values.values())).size
+    return names(list(found.rules))
+
+
+def rows(values: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+    return {name: each.reshape(-1, 1)[:count] for name, each in values.items()}
+
+
+def test_orders_are_unproved_with_few_values_and_found_with_many() -> None:
+    data = prices(np.random.default_rng(0))
+    few, wanted = rows(data, 400), ["Open <= High", "Low <= Open", "Low <= Close", "Close <= High"]
+    assert search(few, series=False) == []
+    assert unproved(few) == wanted
+    assert unproved(rows(data, 1_000)) == []
+    assert names(search(rows(data, 1_000), series=False)) == wanted
+    assert unproved(rows(data, 200)) == []  # which any order would pass
+
+
+def test_an_order_that_one_value_breaks_is_not_unproved() -> None:
+    few = rows(prices(np.random.default_rng(0)), 400)
+    few["Low"][7] = few["Open"][7] * 1.0001
+    assert "Low <= Open" not in unproved(few)
+
+
+def test_identities_and_courses_are_unproved_with_few_values() -> None:
+    rng = np.random.default_rng(0)
+    assert unproved(rows(_with_sum(rng, 0.0), 150)) == ["C = A + B"]
+    assert names(search(rows(_with_sum(rng, 0.0), 250), series=False)) == ["C = A + B"]
+    rising = {"A": rng.exponential(1, (60, 12)).cumsum(1)}
+    assert unproved(rising, series=True) == ["A never falls"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CHANCE if kind != "few samples"])
+@pytest.mark.parametrize("count", [300, 400, 900])
+def test_chance_is_not_unproved(kind: str, count: int) -> None:
+    for seed in range(5):
+        assert unproved(rows(CHANCE[kind](np.random.default_rng(seed)), count)) == []

@@ -86,7 +86,7 @@ def test_damaged_sums_are_refused(about: object) -> None:
 
 
 def test_scenarios_about_a_sum_are_about_its_terms() -> None:
-    model = sg.fit(rentals(600), iterations=20, preset="quick")
+    model = sg.fit(rentals(600), iterations=20, preset="quick", rules="low <= high")
     for where in ("total >= 14", "total = 12 and casual = 2", "total - casual >= 9"):
         draws = model.sample(40, where=where, seed=0)
         assert (draws["total"] == draws["casual"] + draws["registered"]).all()
@@ -105,6 +105,13 @@ def test_formulas_about_a_sum_are_restated() -> None:
         assert "c" not in other.needed
         assert torch.equal(program.verdict(data), other.verdict(data))
     assert without_sums(compiled("a >= b", layout), sums).needed == {"a", "b"}
+
+
+def test_fit_warns_of_an_order_that_too_few_values_show() -> None:
+    says = r"hold in all 600 values, .*: low <= high; declare them with rules=\['low <= high'\]"
+    with pytest.warns(UserWarning, match=says) as told:
+        sg.fit(rentals(600), iterations=2, preset="quick")
+    assert told[0].filename == __file__
 
 
 def test_missing_values_take_no_part() -> None:
