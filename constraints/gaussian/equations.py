@@ -80,6 +80,24 @@ def conditions(program: Program) -> Equations:
     return _as_numbers(program, list(_comparisons(program.lowered, Frame(), program)))
 
 
+def all_conditions(program: Program) -> bool:
+    """Whether `conditions` are all of the formula."""
+    return _only_comparisons(program.lowered, False, program)
+
+
+def _only_comparisons(part: f.Formula, framed: bool, program: Program) -> bool:
+    match part:
+        case f.And(parts):
+            return all(_only_comparisons(each, framed, program) for each in parts)
+        case f.Quantifier() if not isinstance(part.region, Pixels) and not framed:
+            return _laid_out(part, program) is not None and _only_comparisons(
+                part.body, True, program
+            )
+        case Atom():
+            return part.k is None and all(linear(term, program.layout) for term in part.terms)
+    return False
+
+
 def _comparisons(part: f.Formula, frame: Frame, program: Program) -> Iterator[tuple[Atom, Frame]]:
     match part:
         case f.And(parts):

@@ -34,13 +34,14 @@ from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
 from constraints.compile.sums import without_sums
 from constraints.errors import ImpossibleError
-from constraints.gaussian.equations import Equations, bounds, conditions, split
+from constraints.gaussian.equations import Equations, all_conditions, bounds, conditions, split
 from constraints.gaussian.latent import to_latents
 from surrogate.guidance.prior import Prior
 from surrogate.kinds.decoder import Draw, Filter, Pins
 
 MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
 SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
+LATE_HANDOVER = 0.25  # noise level, in normalised units
 HARD = LogProbabilistic(k=math.inf, half_unit=True)
 SOFT_RULES = LogProbabilistic(k=1.0)  # for rules of the network, where they only guide
 
@@ -194,6 +195,14 @@ class Scenario:
             torch.cat([part.low for part in parts]),
             torch.cat([part.high for part in parts]),
         )
+
+    @property
+    def handover(self) -> float:
+        """The noise level at which the prior's decoder takes over: late where it is not told all
+        of the formula, so that the diffusion has to meet the rest."""
+        assert self.prior.decoder is not None
+        told_all = self.hard and (self.rest is None or all_conditions(self.rest))
+        return self.prior.decoder.handover if told_all else LATE_HANDOVER
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""

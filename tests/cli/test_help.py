@@ -72,7 +72,9 @@ def test_settings_of_methods_are_grouped_by_method_and_shared_ones_listed_once()
     for shared in ("--particles INTEGER", "--strength FLOAT", "--recurrence INTEGER"):
         assert shared in sections["several"]
         assert text.count(shared) == 1
-    assert "Takes --steps, --particles, --jacobian, --weighted." in " ".join(sections["twisted"].split())
+    assert "Takes --steps, --particles, --jacobian, --weighted." in " ".join(
+        sections["twisted"].split()
+    )
 
 
 def test_a_section_that_does_not_exist_is_refused() -> None:
