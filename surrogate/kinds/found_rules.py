@@ -18,16 +18,17 @@ too few for a rule to be found, the rules that pass all other tests are reported
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 
 import numpy as np
 
-from constraints import Formula, parse
-from constraints.ast.printer import number
-from constraints.ast.terms import Name
+from constraints import parse
+from surrogate.kinds.found_identities import Identity, rule_of, verified
+from surrogate.kinds.found_identities import identities as identities_in
+from surrogate.kinds.found_rule import FoundRule as FoundRule
+from surrogate.kinds.found_rule import Quantity as Quantity
+from surrogate.kinds.found_rule import Values, shown, spoken
 
 MIN_VALUES = 1_000  # of a variable, in samples that share none, for an order
 MIN_EXACT_VALUES = 200  # the same for an identity, which each of them must meet exactly
@@ -38,32 +39,8 @@ NEAREST = 50  # gaps that tell whether 0 is an edge
 MIN_EXPECTED = 15.0  # values that a smooth density would have put on the other side of 0
 MIN_NEAR_SAMPLES = 15  # in which the nearest gaps lie
 MIN_SHUFFLED = 0.02  # share of values from different samples that break an order
-MIN_VARYING = 50  # values of a member of an identity that are not its most frequent one
 MAX_EVIDENCE = 400_000  # values of a variable that evidence is computed from
 MAX_VARIABLES = 40
-MAX_MEMBERS = 14  # variables among which identities are searched
-NULL = 1e-9  # eigenvalue of a correlation matrix below which there may be an identity
-ROUNDING = 64.0  # units in the last place by which a sum of real numbers may differ
-
-Values = Mapping[str, np.ndarray]  # (n, T) of series, (n, 1) of columns; NaN where one is missing
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A variable that may take part in a rule. `precision`: relative, of its type."""
-
-    name: str
-    integer: bool
-    precision: float = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True)
-class FoundRule:
-    """A rule, by its name; `broken` (n, T) or (n, T - 1) says where values break it."""
-
-    name: str
-    formula: Formula
-    broken: Callable[[Values], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -150,8 +127,8 @@ def _find(
     if rows < MIN_SAMPLES or rows * steps < needed.exact or len(quantities) > MAX_VARIABLES:
         return []
     varying = [each for each in quantities if _varies(evidence[each.name])]
-    identities = _verified(_identities(varying, evidence, needed), batches)
-    found = [_made(each, series) for each in identities]
+    identities = verified(identities_in(varying, evidence, needed.exact), batches)
+    found = [rule_of(each, series) for each in identities]
     if rows * steps < needed.values:
         return found
     copies = {name for each in identities if len(each.weights) == 2 for name in each.dependent}
@@ -180,7 +157,7 @@ def _varies(values: np.ndarray) -> bool:
 def _orders(
     quantities: Sequence[Quantity],
     evidence: Values,
-    identities: Sequence[_Identity],
+    identities: Sequence[Identity],
     series: bool,
     needed: _Needed,
 ) -> list[FoundRule]:
@@ -257,8 +234,8 @@ def _mode(values: np.ndarray) -> float:
 
 
 def _order(a: str, b: str, series: bool) -> FoundRule:
-    left, right = (_shown(name) for name in (a, b))
-    named = f"{_spoken(a)} <= {_spoken(b)}"
+    left, right = (shown(name) for name in (a, b))
+    named = f"{spoken(a)} <= {spoken(b)}"
     text = f"forall t: {left}(t) <= {right}(t)" if series else f"{left} <= {right}"
     return FoundRule(named, parse(text), lambda values: values[a] > values[b])
 
@@ -277,174 +254,11 @@ def _courses(quantities: Sequence[Quantity], evidence: Values, needed: _Needed) 
 
 
 def _course(name: str, sign: int, words: str, relation: str) -> FoundRule:
-    own = _shown(name)
+    own = shown(name)
     formula = parse(f"forall t in [1, end]: {own}(t) {relation} {own}(t - 1)")
     return FoundRule(
-        f"{_spoken(name)} {words}", formula, lambda values: sign * np.diff(values[name], axis=1) < 0
+        f"{spoken(name)} {words}", formula, lambda values: sign * np.diff(values[name], axis=1) < 0
     )
-
-
-# --- identities -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Identity:
-    """Σ weight·x = total; `slack`: by which a sum of real numbers may differ, as a share."""
-
-    weights: Mapping[str, int]
-    total: float
-    slack: float
-
-    def broken(self, values: Values) -> np.ndarray:
-        parts = [weight * values[name] for name, weight in self.weights.items()]
-        size = sum(np.abs(part) for part in parts) + abs(self.total)
-        wrong: np.ndarray = np.abs(sum(parts) - self.total) > self.slack * size
-        return wrong
-
-    @property
-    def dependent(self) -> tuple[str, ...]:
-        """The member that is the sum of the others, if there is one: the last of equals."""
-        weights = self.weights
-        positive = [name for name, weight in weights.items() if weight > 0]
-        negative = [name for name, weight in weights.items() if weight < 0]
-        few, many = sorted((negative, positive), key=len)
-        if len(weights) == 2 and few:
-            return tuple([name for name, weight in weights.items() if abs(weight) == 1][-1:])
-        return tuple(few) if len(few) == 1 and abs(weights[few[0]]) == 1 and many else ()
-
-    def orders(self, evidence: Values) -> set[tuple[str, str]]:
-        """x_i <= the sum, where all terms are >= 0."""
-        if not self.dependent or self.total:
-            return set()
-        (total,) = self.dependent
-        others = [name for name in self.weights if name != total]
-        if len(others) > 1 and all(np.nanmin(evidence[name]) >= 0 for name in others):
-            return {(name, total) for name in others}
-        return set()
-
-
-def _identities(
-    quantities: Sequence[Quantity], evidence: Values, needed: _Needed
-) -> list[_Identity]:
-    """Identities between few variables, each with a member that no other one has."""
-    pool = [each for each in quantities if _free(evidence[each.name])]
-    found: list[_Identity] = []
-    while len(members := _involved(pool, evidence, needed)) > 1:
-        each = _search(members, evidence, needed)
-        if each is None:
-            break
-        found.append(each)
-        gone = each.dependent or (list(each.weights)[-1],)
-        pool = [one for one in pool if one.name not in gone]
-    return found
-
-
-def _free(values: np.ndarray) -> bool:
-    """Whether a variable takes many values, in many samples, besides its most frequent one."""
-    known = np.isfinite(values)
-    found, counts = np.unique(values[known], return_counts=True)
-    other = known & (values != found[counts.argmax()])
-    return int(other.sum()) >= MIN_VARYING and int(other.any(1).sum()) >= MIN_NEAR_SAMPLES
-
-
-def _points(quantities: Sequence[Quantity], evidence: Values) -> np.ndarray:
-    """Values (m, V) at which none is missing."""
-    table = np.stack([evidence[each.name].ravel() for each in quantities], 1)
-    complete: np.ndarray = table[np.isfinite(table).all(1)]
-    return complete
-
-
-def _involved(pool: Sequence[Quantity], evidence: Values, needed: _Needed) -> list[Quantity]:
-    """The variables that an identity may be about: those with a direction of no variance."""
-    if len(pool) < 2:
-        return []
-    points = _points(pool, evidence)
-    if len(points) < needed.exact:
-        return []
-    scaled = points - points.mean(0)
-    deviation = scaled.std(0)
-    if not (np.isfinite(deviation) & (deviation > 0)).all():
-        return []
-    scaled /= deviation
-    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(scaled))
-    null = vectors[:, values < NULL]
-    used = (np.abs(null) > 1e-4).any(1)
-    return [each for each, one in zip(pool, used, strict=True) if one][:MAX_MEMBERS]
-
-
-def _search(members: Sequence[Quantity], evidence: Values, needed: _Needed) -> _Identity | None:
-    """The identity of fewest variables."""
-    for size in (2, 3, 4):
-        sizes = (1,) if size == 4 else (1, 2)
-        signed = [sign * each for each in sizes for sign in (1, -1)]
-        choices = [each for each in product(sizes, *[signed] * (size - 1)) if math.gcd(*each) == 1]
-        for some in combinations(members, size):
-            points = _points(some, evidence)
-            if len(points) < needed.exact:
-                continue
-            few = points[:: max(1, len(points) // 200)]
-            slack = 0.0 if all(each.integer for each in some) else max(e.precision for e in some)
-            for chosen in choices:
-                if _exact(few, chosen, slack * ROUNDING):
-                    total = _exact(points, chosen, slack * ROUNDING)
-                    if total:
-                        weights = {e.name: w for e, w in zip(some, chosen, strict=True)}
-                        return _Identity(weights, total[0], slack * ROUNDING)
-    return None
-
-
-def _exact(points: np.ndarray, weights: Sequence[int], slack: float) -> tuple[float] | None:
-    """(the total,) if Σ weight·x is the same at all points."""
-    parts = points * np.array(weights, float)
-    sums, size = parts.sum(1), np.abs(parts).sum(1)
-    total = float(np.median(sums))
-    if abs(total - round(total)) <= slack * float(size.max()):
-        total = float(round(total))
-    return (total,) if bool((np.abs(sums - total) <= slack * (size + abs(total))).all()) else None
-
-
-def _verified(
-    identities: Sequence[_Identity], batches: Callable[[], Iterable[Values]]
-) -> list[_Identity]:
-    left = list(identities)
-    for values in batches() if left else ():
-        left = [each for each in left if not each.broken(values).any()]
-    return left
-
-
-def _made(identity: _Identity, series: bool) -> FoundRule:
-    def text(at: str, shown: Callable[[str], str] = _shown) -> str:
-        weights, total = dict(identity.weights), identity.total
-        if identity.dependent and not total:
-            (own,) = identity.dependent
-            sign = -weights.pop(own)
-            others = {name: sign * weight for name, weight in weights.items()}
-            return f"{shown(own)}{at} = {_sum(others, at, shown)}"
-        return f"{_sum(weights, at, shown)} = {number(total)}"
-
-    formula = parse(f"forall t: {text('(t)')}" if series else text(""))
-    return FoundRule(text("", _spoken), formula, identity.broken)
-
-
-def _sum(weights: Mapping[str, int], at: str, shown: Callable[[str], str]) -> str:
-    """x + 2 * y - z."""
-    found = ""
-    for name, weight in sorted(weights.items(), key=lambda item: item[1] < 0):
-        part = f"{shown(name)}{at}"
-        part = part if abs(weight) == 1 else f"{abs(weight)} * {part}"
-        sign = "-" if weight < 0 else "+"
-        found = f"{found} {sign} {part}" if found else (f"-{part}" if weight < 0 else part)
-    return found
-
-
-def _shown(name: str) -> str:
-    """A name as formulas write it, quoted where it must be."""
-    return str(Name(name))
-
-
-def _spoken(name: str) -> str:
-    """A name in the name of a rule: `count` is no word of the language there."""
-    return name if name.isidentifier() else _shown(name)
 
 
 def thinned(samples: int, steps: int, overlap: int) -> np.ndarray:

@@ -98,8 +98,7 @@ class Kind(ABC):
         return data
 
     def more_samples(self, least: int) -> Hint:
-        """What to do where samples are too few to learn from."""
-        return (f"give {least} or more",)
+        return (f"give {least} or more",)  # where samples are too few
 
     def count(self, samples: int) -> str:
         """So many of them, in words: "1 trajectory", "5,000 trajectories"."""

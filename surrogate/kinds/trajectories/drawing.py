@@ -20,7 +20,7 @@ from surrogate.kinds.trajectories.sites import STATIC, Site, edges, latent, valu
 from surrogate.kinds.trajectories.variables import Variable
 
 BLIND = 1e6  # a noise level as good as infinite
-MIN_LOG_SHARE = -35.0  # log-probability of a condition on one value below which tails mean nothing
+MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tails are cut off
 
 
 class Weighted:
@@ -214,7 +214,8 @@ class Drawing:
             within = log_interval(mixture, v, low, high).double()
             low, high = torch.where(possible, a, low), torch.where(possible, b, high)
             share = log_interval(mixture, v, low, high).double() - within
-            possible &= share > MIN_LOG_SHARE
+            if around is not None:
+                possible &= share > MIN_LOG_SHARE
             self._settle(site, torch.where(possible, share, -torch.inf))
         if given is not None:
             return given
