@@ -28,7 +28,7 @@ def rejuvenate(scenario: Scenario, x: Tensor, generator: Generator, moves: int =
     decoder = scenario.prior.decoder
     if decoder is None:
         return x
-    sigma, value = scenario.handover, scenario.log_value(x)
+    sigma, value = decoder.handover, scenario.log_value(x)
     for _ in range(moves):
         noisy = x + sigma * torch.randn(x.shape, generator=generator, dtype=x.dtype)
         proposed, draw = scenario.decode(noisy, sigma, generator)

@@ -21,6 +21,7 @@ from surrogate.guidance import failure, smc
 from surrogate.guidance.methods.sequential import SequentialSettings, particles_for
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.selection import selected
 from surrogate.guidance.twisted import Particles
 from surrogate.kinds.decoder import NO_SIGNAL, Filter
 from surrogate.random import Sampling, stream
@@ -82,23 +83,15 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
     ancestors = torch.cat([batch.ancestors + j * size for j, batch in enumerate(batches)])
     x = torch.cat([batch.x for batch in batches])
     ess, alive = float(smc.ess(log_weights)), log_weights.isfinite()
-    generator = stream(question.seed, Sampling.SELECTION)
-    if settings.weighted:
-        rows = alive.nonzero()[:, 0]
-        rows = rows[torch.randperm(len(rows), generator=generator)[: question.samples]]
-        chosen_weights = log_weights[rows] - log_weights[rows].max()
-    else:
-        rows = smc.systematic(log_weights, question.samples, generator)
-        rows = rows[torch.randperm(len(rows), generator=generator)]
-        chosen_weights = torch.zeros(len(rows), dtype=torch.float64)
+    x, chosen_weights, chosen_ancestors = selected(question, x, log_weights, ancestors)
     spread = each.exp().std() / math.sqrt(count) / math.exp(log_z) if log_z > -600 else each.std()
     made = Outcome(
-        x=x[rows],
+        x=x,
         log_weights=chosen_weights,
-        ancestors=ancestors[rows],
-        particles=len(x),
+        ancestors=chosen_ancestors,
+        particles=len(log_weights),
         steps=1,
-        evaluations=len(x),
+        evaluations=len(log_weights),
         met=sum(batch.met for batch in batches) / count,
         ess=ess,
         min_ess=min(batch.min_ess / size for batch in batches),
@@ -107,9 +100,9 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
         batches=each.tolist(),
     )
     distinct = smc.distinct(ancestors[alive])
-    if ess < min(question.samples, 1_000) / 10 or distinct < MIN_DISTINCT * len(x):
+    if ess < min(question.samples, 1_000) / 10 or distinct < MIN_DISTINCT * len(log_weights):
         made.warnings = [
-            f"few particles carry the scenario: the effective sample size of {len(x):,} is "
+            f"few particles carry the scenario: the effective sample size of {len(ancestors):,} is "
             f"{ess:.0f}, with {distinct:,} distinct ancestors; the method twisted looks ahead"
         ]
     return made

@@ -29,7 +29,7 @@ from surrogate.guidance.methods.twisted import (
 )
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.posterior import Posteriors
-from surrogate.guidance.rejuvenation import rejuvenate
+from surrogate.guidance.selection import selected
 from surrogate.guidance.twisted import Particles, twisted
 from surrogate.random import Sampling, stream
 from surrogate.sampling.steps import SIGMA_MAX
@@ -82,7 +82,7 @@ def answer(question: Question[TwistedSettings]) -> Outcome:
     sizes = [len(batch.x) for batch in batches]
     first = torch.tensor([0, *sizes[:-1]]).cumsum(0)
     ancestors = torch.cat([b.ancestors + n for b, n in zip(batches, first, strict=True)])
-    x, sample_weights, ancestors = _select(
+    x, sample_weights, ancestors = selected(
         question, torch.cat([batch.x for batch in batches]), log_weights, ancestors
     )
     made = Outcome(
@@ -177,26 +177,6 @@ def _run(
         if len(failed) == j + 1 == 2:
             raise failure.no_sample(question.scenario, failed, question.plain)
         yield batch
-
-
-def _select(
-    question: Question[TwistedSettings], x: Tensor, log_weights: Tensor, ancestors: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The requested number of samples, weighted, or resampled, with copies moved (MCMC): x (n, D),
-    their log-weights (n,) and ancestors (n,)."""
-    generator = stream(question.seed, Sampling.SELECTION)
-    if question.settings.weighted:
-        alive = log_weights.isfinite().nonzero()[:, 0]
-        rows = alive[torch.randperm(len(alive), generator=generator)[: question.samples]]
-        return x[rows], log_weights[rows] - log_weights[rows].max(), ancestors[rows]
-    rows = smc.systematic(log_weights, question.samples, generator)
-    repeated = torch.cat([rows.new_zeros(1), rows.diff() == 0]).bool()  # rows ascend
-    order = torch.randperm(len(rows), generator=generator)
-    rows, repeated = rows[order], repeated[order]
-    x = x[rows]
-    if bool(repeated.any()):
-        x[repeated] = rejuvenate(question.scenario, x[repeated], generator)
-    return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
 
 
 def _problems(batches: list[Particles], samples: int) -> list[str]:
