@@ -44,6 +44,16 @@ def levels_option(default: int) -> Any:
     return option(default, low=3, high=10_000, help="Noise levels.")
 
 
+def particles_option(shown: str) -> Any:
+    """The setting `particles` of a method that weights them; `shown`: its default in words."""
+    return option(None, type=int, low=8, high=10**7, help="Particles in all.", shown=shown)
+
+
+def weighted_option() -> Any:
+    """The setting `weighted` of a method that resamples its particles."""
+    return option(False, help="Return weighted particles (log_weight) instead of resampling them.")
+
+
 def strength_option() -> Any:
     """The setting `strength` of a method."""
     return option(1.0, above=0, help="Weight λ of the guidance gradient.")

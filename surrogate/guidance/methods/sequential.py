@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from surrogate.guidance.method import Deferred, register
-from surrogate.guidance.settings import Settings
-from surrogate.settings import option
+from surrogate.guidance.settings import Settings, particles_option, weighted_option
 
 PARTICLES_PER_SAMPLE = 6
 MIN_PARTICLES = 8_000  # by default
@@ -16,17 +15,10 @@ MIN_PARTICLES = 8_000  # by default
 class SequentialSettings(Settings):
     """Settings of sequential particles."""
 
-    particles: int | None = option(
-        None,
-        type=int,
-        low=8,
-        high=10**7,
-        help="Particles in all.",
-        shown=f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}",
+    particles: int | None = particles_option(
+        f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}"
     )
-    weighted: bool = option(
-        False, help="Return weighted particles (log_weight) instead of resampling them."
-    )
+    weighted: bool = weighted_option()
 
 
 class Sequential(Deferred[SequentialSettings]):

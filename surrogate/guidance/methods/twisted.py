@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from surrogate.guidance.jacobian import jacobian_of_data, jacobian_option
 from surrogate.guidance.method import Deferred, register
-from surrogate.guidance.settings import Settings
+from surrogate.guidance.settings import Settings, particles_option, weighted_option
 from surrogate.settings import option
 
 if TYPE_CHECKING:
@@ -23,14 +23,9 @@ MIN_PARTICLES = 4_000  # by default
 class TwistedSettings(Settings):
     """Settings of twisted particles."""
 
-    particles: int | None = option(
-        None,
-        type=int,
-        low=8,
-        high=10**7,
-        help="Particles in all.",
-        shown=f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}; more where "
-        "these are too few",
+    particles: int | None = particles_option(
+        f"{PARTICLES_PER_SAMPLE} for each sample, at least {MIN_PARTICLES:,}; more where "
+        "these are too few"
     )
     steps: int | None = option(
         None,
@@ -41,9 +36,7 @@ class TwistedSettings(Settings):
         shown=f"{DECODED_LEVELS} where the model has a decoder, which the last levels are left "
         f"to, else {LEVELS}",
     )
-    weighted: bool = option(
-        False, help="Return weighted particles (log_weight) instead of resampling them."
-    )
+    weighted: bool = weighted_option()
     keep_degenerate: bool = option(
         False, help="Return the samples of a degenerate run, which is an error otherwise."
     )
