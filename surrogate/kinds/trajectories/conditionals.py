@@ -29,6 +29,7 @@ CONTEXT = 24  # features that a step gets of the noisy trajectory
 HEAD_WIDTH = 128
 TRUNK_DEPTH = 3
 MAX_EMBEDDED_SIGMA = 20.0
+BLIND = 1e6  # a noise level as good as infinite
 
 Values = Mapping[str, Tensor]
 
@@ -87,10 +88,17 @@ class Conditionals(nn.Module):
 
     def context(self, noisy: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """What noisy trajectories (B, C, T) at noise levels (B,) tell each step, (B, T, CONTEXT),
-        and the points shrunk to what they tell of themselves, (B, C, T)."""
+        and the points shrunk to what they tell of themselves, (B, C, T).
+
+        At the level BLIND they tell nothing: they must be 0, and share one context."""
         shrunk = noisy / (1 + sigma**2)[:, None, None]
-        made: Tensor = self.trunk(shrunk, sigma.clamp_max(MAX_EMBEDDED_SIGMA).log() / 4)
-        return made.mT + self.place_in_time, shrunk
+        blind = sigma >= BLIND
+        last = blind.nonzero()[:1, 0]  # stands for all of them
+        read = torch.cat([(~blind).nonzero()[:, 0], last])
+        level = sigma[read].clamp_max(MAX_EMBEDDED_SIGMA).log() / 4
+        made: Tensor = self.trunk(shrunk[read], level)
+        place = torch.where(blind, len(read) - 1, (~blind).cumsum(0) - 1)
+        return made[place].mT + self.place_in_time, shrunk
 
     def static_input(self, j: int, context: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
         """What is known of a static from the noisy trajectory, (B, n): its copies are averaged."""

@@ -14,8 +14,8 @@ from torch import Generator, Tensor
 from surrogate.kinds.conditions import Conditions
 from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
-from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
-from surrogate.kinds.trajectories.drawing import BLIND, Drawing, Weighted
+from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values, log_interval
+from surrogate.kinds.trajectories.drawing import Drawing, Weighted
 from surrogate.kinds.trajectories.features import Step, shifted
 from surrogate.kinds.trajectories.sites import Site, latent
 from surrogate.kinds.trajectories.variables import Variable

@@ -15,11 +15,10 @@ from torch.nn.functional import one_hot
 
 from surrogate.kinds.conditions import Conditions, Remainder
 from surrogate.kinds.decoder import Filter, Pins, Uniforms
-from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
+from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values, log_interval
 from surrogate.kinds.trajectories.sites import STATIC, Site, edges, latent, value
 from surrogate.kinds.trajectories.variables import Variable
 
-BLIND = 1e6  # a noise level as good as infinite
 MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tails are cut off
 
 
