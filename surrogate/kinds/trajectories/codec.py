@@ -31,6 +31,7 @@ from surrogate.io.rules import all_rules, attribute, stated_in
 from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories.conservation import Law, Relation
+from surrogate.kinds.trajectories.coordinates import summary
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
 from surrogate.kinds.trajectories.match import check_match
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
@@ -54,6 +55,9 @@ class TimeSeriesCodec(Codec):
     stated: Mapping[str, str] = field(
         default_factory=dict
     )  # rules that were declared or found: name -> text
+    gains: Mapping[str, float] = field(
+        default_factory=dict
+    )  # nats a value by which the logarithm of a variable won its trial
 
     kind = "time series"
     noun = "trajectories"
@@ -68,14 +72,16 @@ class TimeSeriesCodec(Codec):
         transforms: Mapping[str, str] = NONE,
         laws: Sequence[Law] | None = None,
         chunk: int | None = None,
+        learned: np.ndarray | None = None,
     ) -> TimeSeriesCodec:
         """Codec of a dataset over (sample, time), which may be lazy: `chunk` samples at a time.
 
         `transforms`: variable -> "identity" (unless named), "log", "log(LOW)", "logit",
-        "logit(LOW, HIGH)" or "auto" (log where there is a long tail); "*" stands for all others.
+        "logit(LOW, HIGH)" or "auto" (by a trial, see `coordinates`); "*" stands for all others.
         `laws`: conserved sums as name -> weight, instead of those the dataset knows of.
+        `learned`: samples that trials fit to; they score the others.
         """
-        made = fit(data, transforms, laws, chunk)
+        made = fit(data, transforms, laws, chunk, learned)
         about = data.attrs.get("surrogate_config")
         about = about if isinstance(about, str) else ""
         coords, stated = stored.coordinates(data), stated_in(data.attrs)
@@ -104,6 +110,7 @@ class TimeSeriesCodec(Codec):
         names = ", ".join(v.name for v in self.variables if not v.total)
         notes = [f"{', '.join(self.restored)} from conservation"] if self.restored else []
         notes += [f"{', '.join(self.constant)} constant"] if self.constant else []
+        notes += [summary(self.gains)] if self.gains else []
         return f"{names} ({'; '.join(notes)})" if notes else names
 
     @property
@@ -373,10 +380,10 @@ def _type_of(variable: Variable) -> str:
     return f"{variable.kind} {'for each sample' if variable.static else 'for each step'}"
 
 
-def fit_to(data: xr.Dataset, transforms: Mapping[str, str]) -> TimeSeriesCodec:
+def fit_to(data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]) -> TimeSeriesCodec:
     """The codec of training data; `transforms` that are not named are chosen by the data."""
     with np.errstate(over="ignore", invalid="ignore"):  # which is reported below
-        codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms})
+        codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms}, learned=learned)
     if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
         raise ModelError(
             "the values are too large or too small for their variance to be a number",

@@ -133,6 +133,7 @@ def to_config(codec: TimeSeriesCodec) -> dict[str, Any]:
         "about": codec.about,
         "ignored": list(codec.ignored),
         **({"rules": dict(codec.stated)} if codec.stated else {}),
+        **({"gains": dict(codec.gains)} if codec.gains else {}),
     }
 
 
@@ -194,7 +195,15 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         "about": _text(config, "about"),
         "ignored": tuple(str(name) for name in list_in(config, "ignored")),
         "stated": rules_in_config(config),
+        "gains": _read_gains(config),
     }
+
+
+def _read_gains(config: Mapping[str, Any]) -> dict[str, float]:
+    found = mapping_in(config, "gains") if "gains" in config else {}
+    if not all(isinstance(gain, (int, float)) for gain in found.values()):
+        raise ModelError("in the codec, gains are numbers", value=dict(found))
+    return {str(name): float(gain) for name, gain in found.items()}
 
 
 def _text(config: Any, key: str) -> str:

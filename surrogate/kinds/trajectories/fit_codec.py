@@ -1,7 +1,7 @@
 """Fitting a codec to a dataset: variables, relations between them, means and scales.
 
 Two passes over the samples, a chunk at a time, so that memory is bounded by the chunk. The first
-finds categories, long tails and conserved totals; the second the moments of every coordinate and
+finds categories and conserved totals; the second the moments of every coordinate and
 the ends of ranges.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -21,9 +22,10 @@ from surrogate.errors import ModelError
 from surrogate.io.attributes import json_object
 from surrogate.kinds.codec import Samples
 from surrogate.kinds.signals import slices
+from surrogate.kinds.trajectories import coordinates
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
 from surrogate.kinds.trajectories.rules import laws_in_rules
-from surrogate.kinds.trajectories.statistics import Edges, Moments, Skewness, Totals
+from surrogate.kinds.trajectories.statistics import Edges, Moments, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
 from surrogate.kinds.trajectories.variables import (
     MAX_CATEGORIES,
@@ -37,7 +39,7 @@ from surrogate.kinds.trajectories.variables import (
 
 CHUNK_VALUES = 250_000  # numbers of one variable that are processed at a time
 ALL = "*"  # in `transforms`: every variable of numbers that is not named
-AUTO_TRANSFORM = "auto"  # chosen by the skewness of the data
+AUTO_TRANSFORM = "auto"  # chosen by a trial on held-out samples
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Fit:
     fixed: Tensor
     signals: Layout
     ignored: tuple[str, ...]
+    gains: Mapping[str, float]
 
 
 def fit(
@@ -58,8 +61,9 @@ def fit(
     transforms: Mapping[str, str],
     laws: Sequence[Law] | None,
     chunk: int | None,
+    learned: np.ndarray | None,
 ) -> Fit:
-    """Two passes over the data."""
+    """Two passes over the data, and a trial of coordinates (`coordinates.choose`)."""
     signals, surveyed, ignored = survey(data)
     samples, steps = data.sizes["sample"], data.sizes["time"]
     if samples < 2:
@@ -79,7 +83,17 @@ def fit(
     variables = tuple(_with_words(data, v, rows) if v.kind == "words" else v for v in variables)
     found = laws_in_rules(data, variables, signals, rows) if laws is None else []
     relations = _relations(data, variables, transforms, laws, found)
-    variables, relations = _first_pass(data, variables, relations, transforms, rows)
+    undecided = [
+        v
+        for v in variables
+        if v.kind in NUMBER_KINDS and _requested_transform(v, transforms) == AUTO_TRANSFORM
+    ]
+    trials = coordinates.choose(data, undecided, learned)
+    variables = tuple(
+        replace(v, transform=trials[v.name].transform) if v.name in trials else v for v in variables
+    )
+    gains = {name: trial.gain for name, trial in trials.items() if trial.gain > 0}
+    variables, relations = _first_pass(data, variables, relations, rows)
     moments, edges = _second_pass(data, variables, relations, rows)
     variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
     mean = torch.cat([each.mean.expand(-1, steps) for each in moments])
@@ -90,7 +104,7 @@ def fit(
             "all trajectories are the same: there is nothing to learn from them",
             remedy="give trajectories that differ",
         )
-    return Fit(variables, relations, mean, scale, fixed, signals, ignored)
+    return Fit(variables, relations, mean, scale, fixed, signals, ignored, gains)
 
 
 def values_of(
@@ -203,29 +217,17 @@ def _first_pass(
     data: xr.Dataset,
     variables: tuple[Variable, ...],
     relations: tuple[Relation, ...],
-    transforms: Mapping[str, str],
     rows: Sequence[slice],
 ) -> tuple[tuple[Variable, ...], tuple[Relation, ...]]:
-    """The first pass: which variables are learned as logarithms, and the conserved totals."""
+    """The first pass: the conserved totals."""
     kinds = {v.name: v.kind for v in variables}
     statics = [v.name for v in variables if v.static and v.kind in NUMBER_KINDS]
-    tails = {
-        v.name: Skewness(v)
-        for v in variables
-        if v.kind in NUMBER_KINDS and _requested_transform(v, transforms) == AUTO_TRANSFORM
-    }
     totals = [Totals(each, kinds[each.dependent] == "integer", statics) for each in relations]
-    for chosen in rows if tails or totals else []:
+    for chosen in rows if totals else []:
         values = {v.name: read(data, v, chosen) for v in variables}
-        for name, tail in tails.items():
-            tail.add(values[name])
         for total in totals:
             total.add(values, chosen)
-    chosen_logs = {name for name, tail in tails.items() if tail.prefers_log}
-    made = {
-        v.name: replace(v, transform=tails[v.name].log) if v.name in chosen_logs else v
-        for v in variables
-    }
+    made = {v.name: v for v in variables}
     solved = []
     for total in totals:
         relation = total.resolved()

@@ -87,7 +87,7 @@ class Trajectories(Kind):
         self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
     ) -> Codec:
         """`transforms`: variable -> "identity", "log", "logit(LOW, HIGH)"; else by the data."""
-        return trajectories.codec.fit_to(data, transforms)
+        return trajectories.codec.fit_to(data, learned, transforms)
 
     def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
         return trajectories.codec.TimeSeriesCodec.from_config(config)
@@ -169,6 +169,8 @@ class Trajectories(Kind):
             lines.append(f"follows from conservation: {', '.join(codec.restored)}")
         if codec.constant:
             lines.append(f"constant: {', '.join(codec.constant)}")
+        if codec.gains:
+            lines.append(trajectories.coordinates.summary(codec.gains))
         return lines
 
     def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:

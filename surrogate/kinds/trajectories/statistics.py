@@ -2,9 +2,8 @@
 
 `Moments` are the mean and variance of each coordinate by the pairwise update of Chan, Golub and
 LeVeque (The American Statistician 37, 1983); dequantisation noise is integrated by Gauss-Legendre
-quadrature, so that no random number enters. `Skewness` is that of all values of a variable
-together, before and after the logarithm. `Edges` are the ends of its range, `Totals` its
-conserved sums.
+quadrature, so that no random number enters. `Edges` are the ends of a variable's range, `Totals`
+its conserved sums.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from constraints.errors import Action
 from surrogate.errors import ModelError
 from surrogate.kinds.codec import Samples
 from surrogate.kinds.trajectories.conservation import Relation
-from surrogate.kinds.trajectories.transforms import Log, Transform, for_counts
 from surrogate.kinds.trajectories.variables import Variable, sample_number
 
 QUADRATURE_NODES = {
@@ -30,8 +28,6 @@ QUADRATURE_NODES = {
     "logit": 8,
 }  # two are exact for linear functions of the noise
 SUM_TOLERANCE = 1e-5  # by which a conserved sum of real numbers may differ, relative to its terms
-MIN_SKEWNESS = 2.0  # of values that are learned as logarithms: that of an exponential
-MAX_LOG_SKEWNESS = 1.0  # of these logarithms, in absolute value
 MIN_TIES = 20  # equal values that make the end of a range a hard one: no tail has so many
 
 
@@ -78,44 +74,6 @@ class Moments:
     def fixed(self) -> Tensor:
         """The value that all samples have, in data units; NaN where they differ."""
         return self.low.masked_fill(~self.constant, torch.nan)
-
-
-class Skewness:
-    """Whether values have a tail so long that their logarithm describes them better."""
-
-    def __init__(self, variable: Variable) -> None:
-        self.log: Transform = Log(0.0)
-        if variable.kind == "integer":
-            self.log = for_counts(self.log)
-        self.shift: list[float] = []
-        self.sums = np.zeros((2, 4))
-        self.positive = True
-
-    def add(self, values: Tensor) -> None:
-        self.positive = self.positive and bool((values > self.log.low).all())
-        if not self.positive:
-            return
-        both = values, self.log.forward(values)
-        if not self.shift:
-            self.shift = [float(each.mean()) for each in both]
-        for i, each in enumerate(both):
-            y = each - self.shift[i]
-            self.sums[i] += [y.numel(), float(y.sum()), float((y**2).sum()), float((y**3).sum())]
-
-    @property
-    def prefers_log(self) -> bool:
-        if not self.positive:
-            return False
-        plain, logged = (_skewness(*row) for row in self.sums)
-        return plain > MIN_SKEWNESS and abs(logged) < MAX_LOG_SKEWNESS
-
-
-def _skewness(count: float, first: float, second: float, third: float) -> float:
-    mean, square, cube = first / count, second / count, third / count
-    variance = square - mean**2
-    if variance <= 0:
-        return 0.0
-    return float((cube - 3 * mean * square + 2 * mean**3) / variance**1.5)
 
 
 class Edges:
