@@ -8,17 +8,17 @@ their last value, cut to the interval that laws leave them (`support`); words ha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn.functional import one_hot, silu
 
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.features import Features, Step, drawn_size, static_size
-from surrogate.kinds.trajectories.sites import Sites, edges, ranges
+from surrogate.kinds.trajectories.sites import Sites, edges, latent, ranges, value
 from surrogate.kinds.trajectories.support import Support
 from surrogate.kinds.trajectories.variables import Variable
 from surrogate.networks.logistic_mixture import MIN_SCALE, LogisticMixture
@@ -27,8 +27,10 @@ from surrogate.networks.temporal_mlp import TemporalMLP
 COMPONENTS = 8  # of a mixture
 CONTEXT = 24  # features that a step gets of the noisy trajectory
 HEAD_WIDTH = 128
+DROPOUT = 0.2  # of heads, where data are finite
 TRUNK_DEPTH = 3
 MAX_EMBEDDED_SIGMA = 20.0
+MIN_LOG_SCALE, MAX_LOG_SCALE = -6.0, 4.0  # of a component, in deviations of what is drawn
 BLIND = 1e6  # a noise level as good as infinite
 
 Values = Mapping[str, Tensor]
@@ -45,11 +47,49 @@ class Head(nn.Module):
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, masks: Tensor | None = None) -> Tensor:
+        """`masks` (2, B, 1, width) of dropout, shared by the steps of a sample (Gal & Ghahramani
+        2016, arXiv:1512.05287)."""
         hidden = silu(self.enter(x))
-        hidden = hidden + silu(self.middle(hidden))
-        out: Tensor = self.leave(hidden)
+        hidden = hidden if masks is None else masks[0] * hidden
+        more = silu(self.middle(hidden))
+        out: Tensor = self.leave(hidden + (more if masks is None else masks[1] * more))
         return out
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Of a number: u = (z - mean)/sd is a mixture of logistics. Values y are float64, (...)."""
+
+    variable: Variable
+    mixture: LogisticMixture
+    mean: Tensor
+    sd: Tensor
+
+    def _standard(self, z: Tensor) -> Tensor:
+        return ((z - self.mean) / self.sd).float()
+
+    def _ends(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        first, last = edges(self.variable, low, high)
+        return self._standard(first), self._standard(last)
+
+    def log_share(self, low: Tensor, high: Tensor, within: tuple[Tensor, Tensor]) -> Tensor:
+        """log P(low <= y <= high | within), (...), for an interval in `within`."""
+        return self.mixture.log_share(*self._ends(low, high), self._ends(*within))
+
+    def log_likelihood(self, y: Tensor, within: tuple[Tensor, Tensor]) -> Tensor:
+        """log p(y | within) of the values y in `within`: of a real number the density of z."""
+        if self.variable.kind != "real":
+            return self.log_share(y, y, within)
+        z = self._standard(latent(self.variable, y))
+        return self.mixture.log_truncated(z, *self._ends(*within)) - self.sd.log()
+
+    def sample(self, low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
+        """A value in each interval, (B,), by `uniform` (2, B)."""
+        u = self.mixture.sample(*self._ends(low, high), uniform)
+        y = value(self.variable, self.mean + self.sd * u)
+        y = torch.round(y) if self.variable.kind != "real" else y
+        return torch.minimum(torch.maximum(y, low), high)
 
 
 class Conditionals(nn.Module):
@@ -64,7 +104,7 @@ class Conditionals(nn.Module):
         channels, steps = codec.shape
         self.trunk = TemporalMLP(channels, steps, depth=depth or TRUNK_DEPTH, outputs=CONTEXT)
         self.place_in_time = nn.Parameter(torch.zeros(steps, CONTEXT))
-        width = width or HEAD_WIDTH
+        self.width = width = width or HEAD_WIDTH
         self.static_heads, self.heads = nn.ModuleList(), nn.ModuleList()
         inputs = CONTEXT
         for v in sites.statics:
@@ -83,6 +123,15 @@ class Conditionals(nn.Module):
         whole = frozenset(v.name for v in numbers if v.kind != "real")
         ends = {v.name: ranges(v) for v in numbers}
         return Support(order, codec.linear_laws, codec.relations, ends, whole)
+
+    def masks(self, count: int, generator: Generator) -> Tensor | None:
+        """Dropout of the heads of `count` samples, (heads, 2, count, 1, width); None for processes
+        whose simulations do not end."""
+        if self.features.prediction is None or not self.heads:
+            return None
+        shape = len(self.heads), 2, count, 1, self.width
+        kept = torch.rand(shape, generator=generator) >= DROPOUT
+        return kept / (1 - DROPOUT)
 
     # --- distributions ----------------------------------------------------------------------------
 
@@ -130,20 +179,26 @@ class Conditionals(nn.Module):
         found.append(torch.as_tensor(t == 0).to(context).expand(shape))
         return torch.cat([context, torch.stack(found, -1)], -1)
 
-    def mixture(self, v: Variable, head: Tensor, before: Tensor | None, t: Step) -> LogisticMixture:
-        """The distribution of z by a head's output (..., n); statics have nothing `before` them."""
+    def distribution(
+        self,
+        v: Variable,
+        head: Tensor,
+        before: Tensor | None,
+        t: Step,
+        stack: Tensor | None = None,
+    ) -> Distribution:
+        """By a head's output (..., n); statics have nothing `before` them."""
         if before is None:
-            base, sd = self.features.static_scale(v)
+            mean, sd = self.features.static_scale(v)
         else:
-            base, sd = self.features.base(v, before, t)
+            mean, sd = self.features.base(v, before, t, stack)
         log_weights, location, log_scale = head.chunk(3, -1)
-        log_scale = sd.log() + (log_scale - 1).clamp(-8, 4)
+        log_scale = (log_scale - 1).clamp(MIN_LOG_SCALE, MAX_LOG_SCALE)
         if v.kind != "real" and v.transform.kind == "identity":
-            log_scale = log_scale.clamp_min(math.log(MIN_SCALE))
+            log_scale = torch.maximum(log_scale, (MIN_SCALE / sd).log().unsqueeze(-1))
         places = torch.linspace(-1.5, 1.5, COMPONENTS)
-        return LogisticMixture(
-            torch.log_softmax(log_weights, -1), base + sd * (location + places), log_scale
-        )
+        mixture = LogisticMixture(torch.log_softmax(log_weights, -1), location + places, log_scale)
+        return Distribution(v, mixture, mean, sd)
 
     def interval(
         self, v: Variable, like: Tensor, now: Values | None, before: Values | None
@@ -153,12 +208,6 @@ class Conditionals(nn.Module):
             return self.support.interval(v.name, now, before, like)
         low, high = ranges(v)
         return torch.full_like(like, low), torch.full_like(like, high)
-
-
-def log_interval(mixture: LogisticMixture, v: Variable, low: Tensor, high: Tensor) -> Tensor:
-    """log P of the values from low to high."""
-    first, last = edges(v, low, high)
-    return mixture.log_interval(first.float(), last.float())
 
 
 def _outputs(v: Variable) -> int:

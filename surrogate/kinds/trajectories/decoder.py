@@ -14,10 +14,10 @@ from torch import Generator, Tensor
 from surrogate.kinds.conditions import Conditions
 from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
-from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values, log_interval
+from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values
 from surrogate.kinds.trajectories.drawing import Drawing, Weighted
 from surrogate.kinds.trajectories.features import Step, shifted
-from surrogate.kinds.trajectories.sites import Site, latent
+from surrogate.kinds.trajectories.sites import Site
 from surrogate.kinds.trajectories.variables import Variable
 
 STEPS_PER_SAMPLE = 16  # of a trajectory that a training step looks at
@@ -53,7 +53,8 @@ class TrajectoryDecoder(Decoder):
         noisy = torch.where(blind[:, None, None], 0.0, clean + sigma[:, None, None] * noise)
         order = torch.rand((count, steps), generator=generator).argsort(1)
         chosen = order[:, : min(STEPS_PER_SAMPLE, steps)]
-        return self._loss(clean, noisy, torch.where(blind, BLIND, sigma), chosen)
+        masks = self.conditionals.masks(count, generator) if torch.is_grad_enabled() else None
+        return self._loss(clean, noisy, torch.where(blind, BLIND, sigma), chosen, masks)
 
     @torch.no_grad()
     def log_prob(self, clean: Tensor) -> Tensor:
@@ -61,7 +62,14 @@ class TrajectoryDecoder(Decoder):
         blind = torch.full((len(clean),), BLIND)
         return -self._loss(clean, torch.zeros_like(clean), blind, steps) * self.sites.size
 
-    def _loss(self, clean: Tensor, noisy: Tensor, sigma: Tensor, t: Tensor) -> Tensor:
+    def _loss(
+        self,
+        clean: Tensor,
+        noisy: Tensor,
+        sigma: Tensor,
+        t: Tensor,
+        masks: Tensor | None = None,
+    ) -> Tensor:
         """Negative log-likelihood (B,), per number, estimated from the steps t (B, R)."""
         own, sites, values = self.conditionals, self.sites, self.sites.values(clean)
         context, shrunk = own.context(noisy, sigma)
@@ -78,7 +86,9 @@ class TrajectoryDecoder(Decoder):
         before = {
             v.name: shifted(values[v.name]).gather(1, t) for v in (*sites.numbers, *sites.words)
         }
-        past = own.features.past(values, t)
+        every = own.features.stacks(values)
+        past = own.features.past(values, t, every)
+        stack = None if every is None else _at(every, t)
         seen = own.step_input(context, statics, before, past, noisy_at, t)
         now = {
             v.name: values[v.name].expand(-1, t.shape[1])
@@ -88,10 +98,11 @@ class TrajectoryDecoder(Decoder):
         nll = torch.zeros_like(context[..., 0])
         for j, v in enumerate(sites.series):
             y, last = values[v.name].gather(1, t), before[v.name]
-            part = self._log_likelihood(v, own.heads[j](seen), y, last, now, before, t)
+            head = own.heads[j](seen, None if masks is None else masks[j])
+            part = self._log_likelihood(v, head, y, last, now, before, t, stack)
             nll = nll - torch.where(sites.free[j][t], part, 0.0)
             now[v.name] = y
-            seen = torch.cat([seen, torch.stack(own.features.drawn(v, y, last, t), -1)], -1)
+            seen = torch.cat([seen, torch.stack(own.features.drawn(v, y, last, t, stack), -1)], -1)
         return (total + nll.mean(1) * sites.steps) / sites.size
 
     def _log_likelihood(
@@ -103,21 +114,18 @@ class TrajectoryDecoder(Decoder):
         now: Values | None,
         before: Values | None,
         t: Step,
+        stack: Tensor | None = None,
     ) -> Tensor:
         """log p of values y, like y."""
         if v.kind == "words":
             return torch.log_softmax(head, -1).gather(-1, y.long().unsqueeze(-1))[..., 0]
         own = self.conditionals
-        mixture = own.mixture(v, head, last, t)
         low, high = own.interval(v, y, now, before)
         if before is not None and isinstance(t, Tensor):
             first = own.interval(v, y, now, None)
             low, high = (torch.where(t == 0, a, b) for a, b in zip(first, (low, high), strict=True))
-        low, high = torch.minimum(low, y), torch.maximum(high, y)
-        within = log_interval(mixture, v, low, high)
-        if v.kind == "real":
-            return mixture.log_density(latent(v, y).float()) - within
-        return log_interval(mixture, v, y, y) - within
+        within = torch.minimum(low, y), torch.maximum(high, y)
+        return own.distribution(v, head, last, t, stack).log_likelihood(y, within)
 
     # --- drawing ----------------------------------------------------------------------------------
 

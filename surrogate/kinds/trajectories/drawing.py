@@ -15,8 +15,9 @@ from torch.nn.functional import one_hot
 
 from surrogate.kinds.conditions import Conditions, Remainder
 from surrogate.kinds.decoder import Filter, Pins, Uniforms
-from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values, log_interval
-from surrogate.kinds.trajectories.sites import STATIC, Site, edges, latent, value
+from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values
+from surrogate.kinds.trajectories.features import Memory
+from surrogate.kinds.trajectories.sites import STATIC, Site, latent
 from surrogate.kinds.trajectories.variables import Variable
 
 MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tails are cut off
@@ -80,6 +81,7 @@ class Drawing:
         self.context = context.expand(self.count, -1, -1)
         self.shrunk = shrunk.expand(self.count, -1, -1)
         self.x = torch.zeros(self.count, *self.sites.codec.shape, dtype=torch.float64)
+        self.stack = self.features.first_stack(self.count)
 
     def run(self) -> tuple[Tensor, Tensor]:
         """Encoded trajectories (N, C, T), and the noisy ones that they descend from, (N,)."""
@@ -97,13 +99,10 @@ class Drawing:
             known[v.name] = sites.constant(v, 0, self.count)
         zero = torch.zeros(self.count, dtype=torch.float64)
         before = {v.name: zero for v in (*sites.numbers, *sites.words)}
-        changes: dict[str, list[Tensor]] = {v.name: [] for v in sites.series if v.kind != "words"}
+        remembered = {} if features.prediction is None else features.order
+        memories = {name: Memory(self.count) for name in remembered}
         for t in range(sites.steps):
-            past = [
-                own[t - lag] if t >= lag else torch.zeros(self.count)
-                for own in changes.values()
-                for lag in range(1, features.lags)
-            ]
+            past = [each for own in memories.values() for each in own.features]
             noisy = {v.name: self.shrunk[:, sites.channels[v.name], t] for v in sites.series}
             seen = self.conditionals.step_input(self.context[:, t], statics, before, past, noisy, t)
             now = dict(known)
@@ -117,15 +116,17 @@ class Drawing:
                 else:
                     now[v.name] = sites.constant(v, t, self.count)
                     self._place(v, now[v.name], t)
-                drawn = features.drawn(v, now[v.name], last, t)
-                if v.kind != "words":
-                    changes[v.name].append(drawn[0])
+                drawn = features.drawn(v, now[v.name], last, t, self.stack)
+                features.place_in_stack(self.stack, v, now[v.name])
+                if v.name in memories:
+                    memories[v.name].add(drawn[0])
                 if j + 1 < len(sites.series):
                     seen = torch.cat([seen, torch.stack(drawn, -1)], -1)
             for v in sites.numbers:
                 if v.name not in now and v.name in sites.rows:
                     now[v.name] = sites.constant(v, t, self.count)
             before = sites.restore(now)
+            self.stack = features.next_stack(self.stack)
             if (
                 self.settled
                 and (rows := self.weighted.resample(self.weighted.log_weights)) is not None
@@ -134,7 +135,8 @@ class Drawing:
                 statics = [each[rows] for each in statics]
                 known = {name: y[rows] for name, y in known.items()}
                 before = {name: y[rows] for name, y in before.items()}
-                changes = {name: [y[rows] for y in own] for name, own in changes.items()}
+                for own in memories.values():
+                    own.select(rows)
             self.settled = False
         return self.x, self.rows
 
@@ -144,6 +146,7 @@ class Drawing:
         self.conditions.select(rows)
         self.context, self.shrunk, self.x = self.context[rows], self.shrunk[rows], self.x[rows]
         self.rows = self.rows[rows]
+        self.stack = None if self.stack is None else self.stack[rows]
 
     def _draw(
         self,
@@ -201,7 +204,7 @@ class Drawing:
         around: tuple[Values, Values | None] | None,
         given: Tensor | None,
     ) -> Tensor:
-        mixture = self.conditionals.mixture(v, head, last, max(site[1], 0))
+        own = self.conditionals.distribution(v, head, last, max(site[1], 0), self.stack)
         like = torch.zeros(self.count, dtype=torch.float64)
         low, high = self.conditionals.interval(v, like, *(around or (None, None)))
         if remainder is not None:
@@ -210,20 +213,16 @@ class Drawing:
                 a, b = torch.ceil(a - 1e-6), torch.floor(b + 1e-6)
             a, b = torch.maximum(low, a), torch.minimum(high, b)
             possible = a <= b
-            within = log_interval(mixture, v, low, high).double()
+            within = low, high
             low, high = torch.where(possible, a, low), torch.where(possible, b, high)
-            share = log_interval(mixture, v, low, high).double() - within
+            share = own.log_share(low, high, within).double()
             if around is not None:
                 possible &= share > MIN_LOG_SHARE
             self._settle(site, torch.where(possible, share, -torch.inf))
         if given is not None:
             return given
         assert self.uniform is not None
-        first, last_end = edges(v, low, high)
-        z = mixture.sample(first.float(), last_end.float(), self.uniform(2))
-        y = value(v, z)
-        y = torch.round(y) if v.kind != "real" else y
-        return torch.minimum(torch.maximum(y, low), high)
+        return own.sample(low, high, self.uniform(2))
 
     def _place(self, v: Variable, y: Tensor, t: int) -> None:
         """Write a value into the encoded points and count it for the conditions."""

@@ -134,3 +134,39 @@ def test_an_interval_of_one_point_gives_that_point() -> None:
     at = torch.linspace(-30, 30, n, dtype=torch.float64)
     uniform = torch.rand((2, n), generator=generator(), dtype=torch.float64)
     torch.testing.assert_close(mixture(n).sample(at, at, uniform), at, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-2.0, 3.0), (8.0, 20.0), (60.0, 61.0), (-1e4, -9.99e3), (1e5, 1e5 + 0.01)]
+)
+def test_a_truncated_density_integrates_to_one(low: float, high: float) -> None:
+    """Also where the interval lies so far out that its mass is 0 in any precision."""
+    z = torch.linspace(low, high, 20_001, dtype=torch.float64)
+    ends = numbers(low).expand(len(z)), numbers(high).expand(len(z))
+    found = mixture(len(z)).log_truncated(z, *ends).exp()
+    assert float(torch.trapezoid(found, z)) == pytest.approx(1.0, rel=1e-3)
+    if abs(low) < 30:
+        exact = mixture(len(z)).log_density(z) - mixture(len(z)).log_interval(*ends)
+        torch.testing.assert_close(found.log(), exact)
+
+
+@pytest.mark.parametrize("start", [-3, 40, 2_000, -50_000])
+def test_shares_of_counts_in_a_support_add_to_one(start: int) -> None:
+    n = start + torch.arange(8, dtype=torch.float64)
+    within = numbers(start - 0.5).expand(8), numbers(start + 7.5).expand(8)
+    found = mixture(8).log_share(n - 0.5, n + 0.5, within).exp()
+    torch.testing.assert_close(found.sum(), numbers(1.0)[0], rtol=0, atol=1e-6)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(1e-6, 10), st.floats(-8, 3), st.floats(0.0, 1.0))
+def test_no_density_exceeds_what_its_narrowest_component_allows(
+    low: float, width: float, log_scale: float, place: float
+) -> None:
+    """In single precision, too: a likelihood that is too large would be learned."""
+    one = LogisticMixture(*(torch.tensor([[each]]) for each in (0.0, 0.0, log_scale)))
+    z = torch.tensor([low + place * width])
+    ends = torch.tensor([low]), torch.tensor([low + width])
+    found = float(one.log_truncated(z, *ends))
+    gap = float(ends[1] - ends[0])
+    if gap > 0:
+        assert found <= math.log(1 / gap + math.exp(-log_scale)) + 0.1
