@@ -57,6 +57,15 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 )
 @options.force
 @section(
+    "Trajectories",
+    click.option(
+        "--start",
+        metavar="DATE",
+        help="Date of the first step: puts dates on the time axis, for rules such as "
+        "'cases@\"1948-03-01\" >= 100'.",
+    ),
+)
+@section(
     "Method",
     click.option(
         "--solver",
@@ -75,6 +84,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 def command(
     model: str | None,
     samples: int | None,
+    start: str | None,
     where: tuple[str, ...],
     bridge: tuple[str, ...],
     named: dict[str, tuple[str, ...]],
@@ -97,6 +107,7 @@ def command(
     \b
     surrogate sample --bridge S0=95,I0=5,S25=30
     surrogate sample --where "forall t: I(t) <= 20" -o capped.nc
+    surrogate sample cases --start 1948-01-10 --where 'cases@"1948-03-06" >= 100'
     surrogate sample wine --where "alcohol >= 12 and quality = 7" -o rows.csv
     surrogate sample digits --where "mean(image, upper) <= 0.05" -o grid.png
     """
@@ -119,6 +130,7 @@ def command(
     for target in kind.targets(out, force, []):
         files.check_writable(target)
     pictures.check_scenery(named)
+    config = _started(kind, config, start)
     if where or bridge:
         _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)
@@ -130,6 +142,8 @@ def command(
     options.compute_on(device, threads)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
+    if start is not None:
+        found = found.knowing(start=start)
     names = list(found.codec.layout().names)
     targets = found.kind.targets(out, force, names)
     scenery = pictures.read_scenery(named, found.codec.layout())
@@ -149,7 +163,7 @@ def command(
             say.print(f"  {escape(str(reason))}")
     if samples is None:
         samples = found.kind.default_samples
-    start = time.perf_counter()
+    begun = time.perf_counter()
     if where or bridge:
         rules = options.formulas(where, bridge, found.codec.layout())
         answer = _conditional(found, samples, rules, seed, given, say)
@@ -157,7 +171,7 @@ def command(
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(samples, seed=seed, solver=solver, progress=advance, **given)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - begun
     files.write_data(draws, *targets)
     target = targets[-1]
     places = " and ".join(escape(str(each)) for each in targets)
@@ -197,6 +211,20 @@ def _next(
     rules = "".join(f" --where {shlex.quote(rule)}" for rule in where)
     verb = "report" if scenario else "evaluate"
     return f"surrogate {verb} {name} --against {shlex.quote(data)}{rules}"
+
+
+def _started(kind: Kind, config: dict[str, Any], start: str | None) -> dict[str, Any]:
+    """The description of a model with dates on the time axis, the first of them `start`."""
+    codec = config.get("codec")
+    if start is None or not isinstance(codec, Mapping):
+        return config
+    if "start" not in kind.formula_names:
+        raise UsageError(
+            f"--start is the date of the first step, and {kind.name} have no steps",
+            value=start,
+            remedy="leave it out",
+        )
+    return {**config, "codec": kind.config_knowing(codec, start=start)}
 
 
 def _refuse_impossible(

@@ -14,6 +14,7 @@ from surrogate.io.formats import Say
 from surrogate.io.reading import RUN_OPTIONS, TableOfRuns
 from surrogate.kinds.tables.shapes import has_step_columns
 from surrogate.kinds.trajectories.from_table import trajectories_from_table
+from surrogate.kinds.trajectories.from_wide import dates_in
 
 
 def opened(data: Any, path: str, options: TableOfRuns, say: Say) -> xr.Dataset:
@@ -34,11 +35,10 @@ def opened(data: Any, path: str, options: TableOfRuns, say: Say) -> xr.Dataset:
         )
     if options.wide:
         _check_wide(path, data, options, used)
-    settings = {k: v for k, v in asdict(options).items() if k not in ("wide", "missing")}
+    settings = {k: v for k, v in asdict(options).items() if k != "wide"}
+    settings |= {name: settings[name] or "refuse" for name in ("missing", "irregular")}
     try:
-        made, understood = trajectories_from_table(
-            data, missing=options.missing or "refuse", **settings
-        )
+        made, understood = trajectories_from_table(data, **settings)
     except ModelError as problem:
         raise problem.at(path) from None
     say(understood)
@@ -46,15 +46,15 @@ def opened(data: Any, path: str, options: TableOfRuns, say: Say) -> xr.Dataset:
 
 
 def _check_wide(path: str, found: pd.DataFrame, options: TableOfRuns, used: list[str]) -> None:
-    others = [name for name in used if name in RUN_OPTIONS and name != "wide"]
+    others = [name for name in used if name in RUN_OPTIONS and name not in ("wide", "irregular")]
     if others:
         raise ModelError(
             "columns are the steps of a wide table", remedy=("leave out ", Setting(others[0]))
         )
     names = [str(name) for name in found.columns]
-    if not has_step_columns(options.columns or names):
+    if not has_step_columns(options.columns or names) and not dates_in(options.columns or names):
         raise ModelError(
             f"{path}: a wide table needs columns that are steps, not {', '.join(names)}",
             value=names,
-            remedy="name them after a variable and a step: S0, S1, S2",
+            remedy="name them after a variable and a step: S0, S1, S2; or a date: 1948-01-31",
         )

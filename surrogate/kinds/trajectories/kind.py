@@ -97,6 +97,10 @@ class Trajectories(Kind):
             trajectories.config_layout.mapping_in(config, "layout")
         )
 
+    def config_knowing(self, config: Mapping[str, Any], **named: Any) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = trajectories.start_date.starting(config, named["start"])
+        return found
+
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
         stated = config.get("rules")
         return all_rules(config.get("about"), stated if isinstance(stated, Mapping) else {})
@@ -120,6 +124,7 @@ class Trajectories(Kind):
     # --- formulas and sampling --------------------------------------------------------------------
 
     bridges = True
+    formula_names = ("start",)  # the date of the first step
 
     def layout(self, data: Any, instances: int | None = None) -> Layout:
         return trajectories.layout.layout(data, instances)
@@ -163,7 +168,8 @@ class Trajectories(Kind):
 
     def summary(self, codec: Any) -> list[str]:
         names, times = [v.name for v in codec.variables if not v.total], codec.times
-        span = f"{len(times)} times from {times[0]:g} to {times[-1]:g}"
+        ends = codec.signals.dates or [f"{time:g}" for time in times]
+        span = f"{len(times)} times from {ends[0]} to {ends[-1]}"
         lines = [f"variables: {', '.join(names)}, at {span}"]
         if codec.restored:
             lines.append(f"follows from conservation: {', '.join(codec.restored)}")
