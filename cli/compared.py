@@ -13,21 +13,40 @@ from cli.errors import UsageError
 
 if TYPE_CHECKING:
     from surrogate.kinds.kind import Data
+    from surrogate.kinds.opening import Opened
 
 MIN_REFERENCE = 10  # samples that others can be compared with
 
 
-def opened(
-    path: str, table: dict[str, Any], image: dict[str, Any], say: Callable[[str], None]
-) -> Data:
-    """Data of a file as they are; a table holds rows unless an option says that they are steps.
+def opened_file(
+    path: str,
+    table: dict[str, Any],
+    image: dict[str, Any],
+    say: Callable[[str], None],
+    shared: bool = True,
+) -> Opened:
+    """A file opened; a table holds rows unless an option says that they are steps.
 
-    Of two files, options for tables apply to the one that is a table.
+    Of two files, options for tables apply to the one that is a table; of two tables, not to the one
+    that holds samples, with a row for each step of each. `shared`: whether there are two.
     """
     given = {**(table if _is_table_file(path) else {}), **image}
-    found = reading.opened(path, given, say)
+    found = reading.opened(path, given, say, shared=shared)
     if "columns" not in given:
         reading.hint(found, say)
+    return found
+
+
+def opened(
+    path: str,
+    table: dict[str, Any],
+    image: dict[str, Any],
+    say: Callable[[str], None],
+    shared: bool = True,
+) -> Data:
+    """Data of a file as they are: see `opened_file`."""
+    given = table if _is_table_file(path) else {}
+    found = opened_file(path, table, image, say, shared)
     if "missing" in given:
         return found.kind.as_read(found.data, found.options)
     return found.data

@@ -74,7 +74,7 @@ def command(
         files.check_exists(path)
     say = console.messages(quiet)
     check_tables(table, data, against or data)
-    source = opened(data, table, image, say.print)
+    source = opened(data, table, image, say.print, shared=against is not None)
     page_ = check_target(out or _named(data), force, PAGE_SUFFIXES)
     files.check_writable(page_)
     other, learned = (

@@ -51,7 +51,8 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 @options.bridge
 @options.out(
     None,
-    "Output file. Trajectories: .nc or .zarr [default: samples.nc]; tables: .csv, .tsv, .parquet "
+    "Output file. Trajectories: .nc, .zarr, or .csv, .tsv, .parquet with a row for each step "
+    "[default: samples.nc]; tables: .csv, .tsv, .parquet "
     "or .nc [default: rows.csv]; images: .png (a sheet), .npz, .nc or a folder/ [default: "
     "samples.png and samples.npz].",
 )

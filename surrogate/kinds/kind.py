@@ -276,6 +276,10 @@ class Kind(ABC):
         these options. Datasets in files are recognised by `holds`."""
         return False
 
+    def recognises_table(self, table: pd.DataFrame) -> bool:
+        """Whether a table of a file has the form in which this kind writes tables of its own."""
+        return False
+
     def opened(self, data: Any, path: str, options: Any, say: Say) -> Data:
         """Data as a format read them, by the options (a `reading`); `say` receives assumptions."""
         found: Data = data

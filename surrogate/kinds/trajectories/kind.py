@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from constraints.errors import Setting
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
-from surrogate.io.formats import TABLE, Say
+from surrogate.io.formats import DATASET, TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.io.rules import all_rules
 from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Hint, Kind
 from surrogate.kinds.trajectories import files
+from surrogate.kinds.trajectories.sample_tables import holds_samples
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -72,8 +75,16 @@ class Trajectories(Kind):
     def reads(self, holds: str, given: Collection[str]) -> bool:
         return holds == TABLE and says_runs(given)
 
+    def recognises_table(self, table: pd.DataFrame) -> bool:
+        return holds_samples(table)
+
     def opened(self, data: Any, path: str, options: Any, say: Say) -> xr.Dataset:
         return files.opened(data, path, options, say)
+
+    written_as = (DATASET, TABLE)
+
+    def write(self, data: Any, path: str | Path) -> None:
+        files.write(data, path)
 
     def extent(self, data: xr.Dataset, learned: str) -> str:
         return f"{super().extent(data, learned)} over {data.sizes['time']} times"
