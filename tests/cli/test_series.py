@@ -78,6 +78,26 @@ def test_samples_are_written_as_a_table_and_read_back_beside_the_series(name: st
     assert "holds samples, with a row for each step of each; leave out --window" in refused
 
 
+def test_samples_of_a_scenario_are_not_compared_in_silence_with_all_data() -> None:
+    rule = 'cases@"1950-01-21" >= 20'
+    days = np.arange("1950-01-07", "1950-02-18", 7, dtype="datetime64[D]")
+    with xr.open_dataset("windows.nc") as windows:
+        high = windows.isel(sample=np.flatnonzero(windows.cases.values[:, 2] >= 20))
+        dated = high.assign_coords(time=days.astype("datetime64[ns]")).drop_vars("start")
+        dated.time.attrs["step_unit"] = "weeks"
+        dated.assign_attrs(surrogate_constraint=rule).to_netcdf("high.nc")
+    pair = ("high.nc", "--against", "cases.csv", *WINDOWS)
+    done = run("evaluate", *pair)
+    assert "the two are not comparable; compare with what meets them" in done.stderr
+    assert f"--where '{rule}'" in done.stderr
+    assert "scenario in the reference" in done.stdout
+    assert "not comparable" in run("report", *pair, "--force").stderr
+    assert "are not comparable." in Path("high.html").read_text(encoding="utf-8")
+    chosen = run("evaluate", *pair, "--where", rule)
+    assert "warning" not in chosen.stderr
+    assert "scenario in the reference" not in chosen.stdout
+
+
 def test_a_series_is_looked_at_with_the_options_it_is_trained_with() -> None:
     said = run("check", "cases.csv", *WINDOWS, "--where", "max(cases) >= 0", "-o", "judged.csv")
     assert "38 windows of 6 steps" in said.stderr
