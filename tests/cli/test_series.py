@@ -154,3 +154,13 @@ def test_trading_days_are_read_with_the_defaults() -> None:
     series([str(day)[:10] for day in days])
     said = run("check", "own.csv", "--time", "date", "--window", "20", "--where", "min(price) > 0")
     assert "5 days a week, 2 holidays left out: steps are trading days" in said.stderr
+
+
+def test_a_wide_table_with_dates_in_its_header_is_hinted_at_and_read() -> None:
+    days = pd.date_range("2024-01-31", periods=4, freq="ME").strftime("%Y-%m-%d")
+    values = np.random.default_rng(0).normal(size=(60, 4))
+    pd.DataFrame(values, columns=list(days)).to_csv("wide.csv", index=False)
+    assert "--wide" in run("check", "wide.csv", "--where", '"2024-01-31" >= -9').stderr
+    said = run("check", "wide.csv", "--wide", "--where", 'value@"2024-02-29" >= -9')
+    assert "60 runs of 4 steps, value; from 2024-01-31 to 2024-04-30" in said.stderr
+    assert "at 1 (2024-02-29)" in said.stdout

@@ -76,3 +76,18 @@ def test_a_model_with_dates_of_its_own_takes_no_start() -> None:
     assert "5 times from 1948-01-10 to 1948-02-07" in kind_of(data).summary(codec)[0]
     with pytest.raises(ModelError, match="dates already, from 1948-01-10 to 1948-02-07"):
         codec.knowing(start="1950-05-06")
+
+
+def test_windows_of_trading_days_get_weekdays(tmp_path: Path) -> None:
+    days = pd.bdate_range("2023-01-02", periods=60).strftime("%Y-%m-%d")
+    table = pd.DataFrame({"date": days, "price": np.random.default_rng(0).normal(size=60)})
+    data, _ = trajectories_from_table(table, window=4, stride=1)
+    codec = TimeSeriesCodec.fit(data).knowing(start="2024-01-05")
+    made = codec.to_dataset(torch.zeros(3, *codec.shape))
+    expected = ("2024-01-05", "2024-01-08", "2024-01-09", "2024-01-10")
+    assert layout_of(made).dates == expected
+    for name in ("made.csv", "made.zarr"):
+        sg.write(made, tmp_path / name)
+        back = sg.read(tmp_path / name)
+        assert layout_of(back).dates == expected
+        assert layout_of(back).times == layout_of(made).times == (0, 1, 2, 3)
