@@ -22,7 +22,7 @@ from constraints.errors import FormulaError, Setting
 from surrogate.errors import ModelError
 
 UNIT_SECONDS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
-CALENDAR_UNITS = {"months": "months", "years": "years"}  # -> argument of pandas.DateOffset
+CALENDAR_UNITS = {"months": 30.44, "years": 365.24}  # mean days
 TRADING_DAYS = "trading days"
 ROWS = "rows"
 STEP_UNIT = "step_unit"  # attribute of a time axis of dates
@@ -99,6 +99,8 @@ def unit_of(seconds: float) -> tuple[str, float]:
     days = seconds / UNIT_SECONDS["days"]
     if 28 <= days <= 31 and days != 28:
         return "months", 1.0
+    if 89 <= days <= 92:
+        return "months", 3.0
     if 365 <= days <= 366:
         return "years", 1.0
     for unit, length in UNIT_SECONDS.items():
@@ -117,7 +119,10 @@ def step_times(dates: np.ndarray, unit: str) -> np.ndarray:
         return count
     gaps = np.diff(dates) / np.timedelta64(1, "s")
     usual = float(np.median(gaps))
-    length = 1.0 if unit in CALENDAR_UNITS else usual / UNIT_SECONDS[unit]
+    if unit in UNIT_SECONDS:
+        length = usual / UNIT_SECONDS[unit]
+    else:
+        length = max(1.0, round(usual / UNIT_SECONDS["days"] / CALENDAR_UNITS[unit]))
     return np.concatenate([[0.0], np.cumsum(np.rint(gaps / usual))]) * length
 
 
@@ -137,8 +142,7 @@ def dates_from(start: Any, times: Sequence[float], unit: str) -> np.ndarray:
         micro = np.rint(offsets * UNIT_SECONDS[unit] * 1e6).astype(np.int64)
         return np.asarray(np.datetime64(first, "us") + micro.astype("timedelta64[us]"), DATES)
     if unit in CALENDAR_UNITS:
-        word = CALENDAR_UNITS[unit]
-        made = [pd.Timestamp(first) + pd.DateOffset(**{word: round(k)}) for k in offsets.tolist()]
+        made = [pd.Timestamp(first) + pd.DateOffset(**{unit: round(k)}) for k in offsets.tolist()]
         return np.array([np.datetime64(each.to_pydatetime(), "us") for each in made], DATES)
     if unit == TRADING_DAYS:
         day = np.datetime64(first, "D")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surrogate.errors import ModelError
-from surrogate.kinds.trajectories.calendar import DATES, Clock, dates_from
+from surrogate.kinds.trajectories.calendar import DATES, UNIT_SECONDS, Clock, dates_from
 from surrogate.kinds.trajectories.config_layout import list_in, mapping_in
 
 
@@ -28,6 +28,7 @@ def starting(config: Mapping[str, Any], start: Any) -> dict[str, Any]:
     time = coords.get("time") or {}
     attrs = time.get("attrs") or {}
     unit = str(attrs.get("units", "1"))
+    unit = f"{unit}s" if f"{unit}s" in UNIT_SECONDS else unit  # day, as simulators may say
     dates = dates_from(start, [float(each) for each in list_in(layout, "times")], unit)
     packed = {
         "dims": ["time"],

@@ -167,6 +167,23 @@ def test_a_wide_table_with_dates_in_its_header_keeps_them() -> None:
         trajectories_from_table(table.drop(columns="2020-03-31").assign(**{"2020-05-31": 0}))
 
 
+@pytest.mark.parametrize("frequency", ["QE", "QS", "ME", "YS"])
+def test_quarters_and_months_are_steps_of_the_calendar(frequency: str) -> None:
+    days = pd.date_range("2000-01-01", periods=30, freq=frequency)
+    data, _ = trajectories_from_table(pd.DataFrame({"date": days, "x": range(30)}), window=8)
+    unit, length = data.time.attrs["units"], float(data.time.values[1])
+    found = {"QE": ("months", 3), "QS": ("months", 3), "ME": ("months", 1), "YS": ("years", 1)}
+    assert (unit, length) == found[frequency]
+    start = str(days[0])[:10]
+    dates = dates_from(start, data.time.values.tolist(), unit)
+    assert [str(day)[:7] for day in dates] == [str(day)[:7] for day in days[:8]]
+    assert step_times(np.asarray(days, "datetime64[us]"), unit)[:3].tolist() == [
+        0,
+        length,
+        2 * length,
+    ]
+
+
 # --- a grid of dates ------------------------------------------------------------------------------
 
 
@@ -178,6 +195,7 @@ def test_a_wide_table_with_dates_in_its_header_keeps_them() -> None:
         ("hours", 6.0, "2016-07-01 12:00"),
         ("minutes", 0.5, "2016-07-01"),
         ("months", 1.0, "2020-01-31"),
+        ("months", 3.0, "2020-01-31"),
         ("years", 1.0, "2020-02-29"),
         ("trading days", 1.0, "2020-01-02"),
     ],
@@ -188,6 +206,11 @@ def test_dates_lead_to_steps_and_back(unit: str, length: float, start: str) -> N
     assert dates[0] == np.datetime64(start)
     assert (np.diff(dates).astype(np.int64) > 0).all()
     np.testing.assert_allclose(step_times(dates, unit), times)
+
+
+def test_the_shortest_month_is_a_month() -> None:
+    dates = np.array(["2023-02-01", "2023-03-01"], "datetime64[us]")
+    assert step_times(dates, "months").tolist() == [0, 1]
 
 
 def test_trading_days_skip_weekends_and_begin_on_a_weekday() -> None:
