@@ -157,6 +157,8 @@ def command(
         found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
+    if days := found.codec.layout().dates:
+        say.print(f"dates from {days[0]} to {days[-1]}")
     doubt = verdict_in(found.about.get("card"))
     if doubt is not None and doubt["level"] != "good":
         say.print(f"[yellow]its card says: {escape(doubt['words'])}[/yellow]")

@@ -42,7 +42,8 @@ def here(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_start_makes_dates_usable_in_rules() -> None:
     rule = 'cases@"1950-01-21" >= 0'
-    run("sample", "--start", "1950-01-07", "--where", rule, "-n", "30", "-o", "dated.nc", "--force")
+    words = ("--start", "1950-01-07", "--where", rule, "-n", "30", "-o", "dated.nc", "--force")
+    assert "dates from 1950-01-07 to 1950-02-11" in run("sample", *words).stderr
     with xr.open_dataset("dated.nc") as samples:
         assert str(samples.time.values[2])[:10] == "1950-01-21"
     assert f"{rule}      100 %" in run("check", "dated.nc", "--where", rule).stdout
