@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import complete, console, files, options, pictures, reading
+from cli import complete, console, files, options, pictures, tables
+from cli.compared import check_tables, opened_file
 from cli.errors import UsageError
 from cli.sections import Command, section
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     ),
 )
 @options.end
+@section("Tables", tables.options)
 @section("Images", pictures.scenery, pictures.options)
 @options.out(
     None,
@@ -53,6 +55,7 @@ def command(
     consistency: bool,
     end: str | None,
     named: dict[str, tuple[str, ...]],
+    table: dict[str, Any],
     image: dict[str, Any],
     out: str | None,
     force: bool,
@@ -64,6 +67,7 @@ def command(
     \b
     surrogate check trajectories.nc --where "forall t: I(t) <= 40"
     surrogate check wine.csv --where "alcohol >= 11 and quality in [6, 8]"
+    surrogate check cases.csv --time week --window 52 --where "max(cases) >= 100"
     surrogate check samples.npz --where "mean(image, upper) <= 0.05"
     """
     if not (where or bridge or consistency):
@@ -76,7 +80,8 @@ def command(
     files.check_exists(data)
     say = console.messages(quiet)
     pictures.check_scenery(named)
-    opened = reading.opened(data, image, say.print)
+    check_tables(table, data)
+    opened = opened_file(data, table, image, say.print, shared=False)
     source = opened.kind.for_formulas(opened.data)
     target = _target(out, force, opened.kind, source)
     if target is not None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import complete, console, files, options, pictures, tables
-from cli.compared import check_tables, meeting, opened
+from cli.compared import check_tables, meeting, opened, warn_unconditioned
 from cli.sections import Command, section
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(
     check_tables(table, data, against)
     source, reference = (opened(path, table, image, say.print) for path in (data, against))
     learned = None if train is None else opened(train, table, image, say.print)
-    reference = meeting(against, reference, where, say.print)
+    reference = meeting(against, reference, where, say.print, source)
 
     from surrogate.data import evaluate
 
@@ -75,6 +75,7 @@ def command(
     else:
         _show(found)
     say.print(f"{found.samples:,} samples against {found.reference:,}")
+    warn_unconditioned(found, say.print)
 
 
 def _show(found: Evaluation) -> None:

@@ -9,7 +9,8 @@ import click
 from click.core import ParameterSource
 from rich.markup import escape
 
-from cli import complete, console, files, options, pictures, reading
+from cli import complete, console, files, options, pictures, reading, tables
+from cli.compared import check_tables, opened_file
 from cli.errors import UsageError
 from cli.sections import Command, section
 from cli.values import Whole
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         help="Plot these points over a fan chart: a table with a column time.",
     ),
 )
+@section("Tables", tables.options)
 @section("Images", pictures.options)
 @options.out(None, "Figure: .png, .svg or .pdf [default: the data's name with .png].")
 @options.force
@@ -66,6 +68,7 @@ def command(
     constraints: bool,
     title: str | None,
     observed: str | None,
+    table: dict[str, Any],
     image: dict[str, Any],
     out: str | None,
     force: bool,
@@ -76,11 +79,17 @@ def command(
     Values that a scenario requires are dots, values that it forbids are hatched. A table has a
     panel for each column with the distribution of its values; --species A,B chooses columns. Images
     are shown side by side, those that violate the scenario in a red frame.
+
+    \b
+    surrogate plot samples.nc --against trajectories.nc
+    surrogate plot cases.csv --time week --columns cases --window 52
+    surrogate plot samples.csv --against cases.csv --time week --columns cases --window 52
     """
     for path in filter(None, (data, against, observed)):
         files.check_exists(path)
     say = console.messages(quiet)
-    opened = reading.opened(data, image, say.print)
+    check_tables(table, data, against or data)
+    opened = opened_file(data, table, image, say.print, shared=against is not None)
 
     from surrogate.io.atomic import atomic_file
     from surrogate.io.paths import check_target
@@ -98,7 +107,7 @@ def command(
         wanted[kind.names_option] = [name.strip() for name in species.split(",")]
     check_options(kind, wanted, kind.plot_options, "plot_options")
     points = None if observed is None else reading.opened(observed, {}, say.print).data
-    drawing = kind.drawing(opened.data, _like(against, opened, say), points, **wanted)
+    drawing = kind.drawing(opened.data, _like(against, opened, table, say), points, **wanted)
     with atomic_file(target) as part:
         drawing.save(part, target.suffix[1:].lower())
     say.print(f"[bold]{escape(str(target))}[/bold]  {escape(drawing.caption)}")
@@ -113,11 +122,11 @@ def _given(*names: str) -> dict[str, Any]:
     return {name: context.params[name] for name in typed}
 
 
-def _like(against: str | None, opened: Opened, say: Console) -> Any:
+def _like(against: str | None, opened: Opened, table: dict[str, Any], say: Console) -> Any:
     """A second dataset of the same kind, if there is one."""
     if against is None:
         return None
-    other = reading.opened(against, {}, say.print)
+    other = opened_file(against, table, {}, say.print)
     if other.kind is not opened.kind:
         raise UsageError(
             f"{against!r} holds {other.kind.name}, and {opened.path!r} {opened.kind.name}",

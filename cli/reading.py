@@ -67,12 +67,14 @@ def _parsed(about: Option, value: Any) -> Any:
         raise problem.at(about.option) from None
 
 
-def opened(path: str, given: Mapping[str, Any], say: Callable[[str], None]) -> Opened:
+def opened(
+    path: str, given: Mapping[str, Any], say: Callable[[str], None], *, shared: bool = False
+) -> Opened:
     """The data at a path; what was assumed about them is printed, and files are closed at the end
-    of the command."""
+    of the command. `shared`: the options are given for several files."""
     from surrogate.kinds.opening import open_file
 
-    found = open_file(path, given, escaped(say))
+    found = open_file(path, given, escaped(say), shared=shared)
     context = click.get_current_context(silent=True)
     if context is not None:
         context.call_on_close(found.close)

@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from cli import complete, console, files, options, pictures, tables
-from cli.compared import check_tables, meeting, opened
+from cli.compared import check_tables, meeting, opened, warn_unconditioned
 from cli.errors import UsageError
 from cli.sections import Command, section
 
@@ -74,7 +74,7 @@ def command(
         files.check_exists(path)
     say = console.messages(quiet)
     check_tables(table, data, against or data)
-    source = opened(data, table, image, say.print)
+    source = opened(data, table, image, say.print, shared=against is not None)
     page_ = check_target(out or _named(data), force, PAGE_SUFFIXES)
     files.check_writable(page_)
     other, learned = (
@@ -88,7 +88,7 @@ def command(
                 value=where,
                 remedy="give one with --against",
             )
-        other = meeting(against, other, where, say.print)
+        other = meeting(against, other, where, say.print, source)
 
     from surrogate.data import report_facts
     from surrogate.reports.page import page
@@ -120,6 +120,7 @@ def command(
         say.print(f"[{colour}]{escape(trust.summary)}[/{colour}]")
         for reason in trust.against:
             say.print(f"  {escape(reason)}")
+    warn_unconditioned(found.evaluation, say.print)
     say.print(f"[bold]{escape(str(page_))}[/bold]  {console.size(len(content))}, for any browser")
     say.print(f"next: {escape(_next(found, data, against, kind.reference_example))}")
 

@@ -51,11 +51,21 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 @options.bridge
 @options.out(
     None,
-    "Output file. Trajectories: .nc or .zarr [default: samples.nc]; tables: .csv, .tsv, .parquet "
+    "Output file. Trajectories: .nc, .zarr, or .csv, .tsv, .parquet with a row for each step "
+    "[default: samples.nc]; tables: .csv, .tsv, .parquet "
     "or .nc [default: rows.csv]; images: .png (a sheet), .npz, .nc or a folder/ [default: "
     "samples.png and samples.npz].",
 )
 @options.force
+@section(
+    "Trajectories",
+    click.option(
+        "--start",
+        metavar="DATE",
+        help="Date of the first step: puts dates on the time axis, for rules such as "
+        "'cases@\"1948-03-01\" >= 100'.",
+    ),
+)
 @section(
     "Method",
     click.option(
@@ -75,6 +85,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 def command(
     model: str | None,
     samples: int | None,
+    start: str | None,
     where: tuple[str, ...],
     bridge: tuple[str, ...],
     named: dict[str, tuple[str, ...]],
@@ -97,6 +108,7 @@ def command(
     \b
     surrogate sample --bridge S0=95,I0=5,S25=30
     surrogate sample --where "forall t: I(t) <= 20" -o capped.nc
+    surrogate sample cases --start 1948-01-10 --where 'cases@"1948-03-06" >= 100'
     surrogate sample wine --where "alcohol >= 12 and quality = 7" -o rows.csv
     surrogate sample digits --where "mean(image, upper) <= 0.05" -o grid.png
     """
@@ -119,6 +131,7 @@ def command(
     for target in kind.targets(out, force, []):
         files.check_writable(target)
     pictures.check_scenery(named)
+    config = _started(kind, config, start)
     if where or bridge:
         _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)
@@ -130,6 +143,8 @@ def command(
     options.compute_on(device, threads)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
+    if start is not None:
+        found = found.knowing(start=start)
     names = list(found.codec.layout().names)
     targets = found.kind.targets(out, force, names)
     scenery = pictures.read_scenery(named, found.codec.layout())
@@ -142,6 +157,8 @@ def command(
         found = found.knowing(**scenery.given)
     found.denoiser.to(device)
     say.print(f"model: {escape(what)}")
+    if days := found.codec.layout().dates:
+        say.print(f"dates from {days[0]} to {days[-1]}")
     doubt = verdict_in(found.about.get("card"))
     if doubt is not None and doubt["level"] != "good":
         say.print(f"[yellow]its card says: {escape(doubt['words'])}[/yellow]")
@@ -149,7 +166,7 @@ def command(
             say.print(f"  {escape(str(reason))}")
     if samples is None:
         samples = found.kind.default_samples
-    start = time.perf_counter()
+    begun = time.perf_counter()
     if where or bridge:
         rules = options.formulas(where, bridge, found.codec.layout())
         answer = _conditional(found, samples, rules, seed, given, say)
@@ -157,7 +174,7 @@ def command(
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(samples, seed=seed, solver=solver, progress=advance, **given)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - begun
     files.write_data(draws, *targets)
     target = targets[-1]
     places = " and ".join(escape(str(each)) for each in targets)
@@ -197,6 +214,20 @@ def _next(
     rules = "".join(f" --where {shlex.quote(rule)}" for rule in where)
     verb = "report" if scenario else "evaluate"
     return f"surrogate {verb} {name} --against {shlex.quote(data)}{rules}"
+
+
+def _started(kind: Kind, config: dict[str, Any], start: str | None) -> dict[str, Any]:
+    """The description of a model with dates on the time axis, the first of them `start`."""
+    codec = config.get("codec")
+    if start is None or not isinstance(codec, Mapping):
+        return config
+    if "start" not in kind.formula_names:
+        raise UsageError(
+            f"--start is the date of the first step, and {kind.name} have no steps",
+            value=start,
+            remedy="leave it out",
+        )
+    return {**config, "codec": kind.config_knowing(codec, start=start)}
 
 
 def _refuse_impossible(

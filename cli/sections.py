@@ -18,7 +18,17 @@ from constraints.errors import nearest
 F = TypeVar("F", bound=Callable[..., Any])
 
 # in the order of --help; "Method: twisted" is a section of its own below "Method"
-HELP_SECTIONS = ("What", "Scenario", "Rules", "Output", "Method", "Tables", "Images", "Advanced")
+HELP_SECTIONS = (
+    "What",
+    "Scenario",
+    "Rules",
+    "Output",
+    "Trajectories",
+    "Method",
+    "Tables",
+    "Images",
+    "Advanced",
+)
 DEFAULT_SECTION = HELP_SECTIONS[-1]
 _MARK = "section"
 

@@ -49,6 +49,7 @@ class Row:
     step_kind: str | None = None
     step_time: float | None = None
     step_share: float | None = None
+    step_date: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Values for JSON, which has no infinity: an infinite margin is None."""
@@ -60,7 +61,8 @@ class Row:
         decisive = ""
         informative = {"worst": self.step_share != 1, "best": self.step_share != 0, "at": True}
         if self.step_share is not None and informative[self.step_kind or "at"]:
-            decisive = f"{self.step_kind} {self.step} (time {self.step_time:.4g})"
+            when = self.step_date or f"time {self.step_time:.4g}"
+            decisive = f"{self.step_kind} {self.step} ({when})"
             decisive += "" if self.step_kind == "at" else f": {percent(self.step_share)}"
         margins = f"{self.margin_min:.4g}", f"{self.margin_median:.4g}"
         return "  " * self.depth + self.text, percent(self.satisfied), *margins, decisive
@@ -221,8 +223,10 @@ class _Part:
         share = self.satisfied / samples
         least, middle = float(margins.min()), _median(margins)
         step, kind, at_step = self.decisive(share, samples)
-        time = None if step is None else self.program.layout.times[step]
-        return Row(self.text, self.depth, share, least, middle, step, kind, time, at_step)
+        layout = self.program.layout
+        time = None if step is None else layout.times[step]
+        day = layout.dates[step] if step is not None and layout.dates else None
+        return Row(self.text, self.depth, share, least, middle, step, kind, time, at_step, day)
 
     def decisive(self, share: float, samples: int) -> tuple[int | None, str | None, float | None]:
         """The decisive step, its kind, and the share of samples that satisfy the part there."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from constraints.errors import Setting, nearest
+from surrogate import kinds as package  # formulas load torch: only where needed
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation.result import Evaluation
 from surrogate.io.model_folder import write_bytes
@@ -22,11 +24,18 @@ def evaluate(data: Any, against: Any, *, seed: int = 0, **options: Any) -> Evalu
     that of their effective sample size. Options are the kind's: for tables, `target` names a column
     to predict on real rows by what learns from the samples, and `train` gives the rows that the
     model learned from, if they are not the reference: whether samples repeat them is measured.
+    Where samples satisfy a scenario that the reference does not, `scenario_share` says how much of
+    it does, and the verdict that the two are not comparable.
     """
     seed = whole_number(seed, "seed")
     kind = common_kind(data, against)
     check_options(kind, options, kind.compare_options, "compare_options")
-    return kind.compare(data, against, seed, **options)
+    return _qualified(kind.compare(data, against, seed, **options), data, against)
+
+
+def _qualified(found: Evaluation, data: Any, against: Any) -> Evaluation:
+    """The comparison, with a warning where the samples' scenario does not hold in the reference."""
+    return package.scenario_share.with_scenario_share(found, data, against)
 
 
 def plot(
@@ -70,7 +79,10 @@ def report_facts(data: Any, against: Any = None, **options: Any) -> tuple[Kind, 
     """What a page tells of samples, and their kind."""
     kind = kind_of(data) if against is None else common_kind(data, against)
     check_options(kind, options, kind.compare_options, "compare_options")
-    return kind, kind.report_facts(data, against, **options)
+    facts = kind.report_facts(data, against, **options)
+    if facts.evaluation is not None:
+        facts = replace(facts, evaluation=_qualified(facts.evaluation, data, against))
+    return kind, facts
 
 
 def common_kind(data: Any, against: Any) -> Kind:

@@ -210,6 +210,8 @@ class Surrogate:
         given the scenario, labelled with verdicts; `attrs` carry the diagnostics. `method`: "auto",
         or a method of `surrogate.guidance`, whose own settings are further keywords. Formulas about
         images may name `pictures`, `regions`, `classifiers` and `functions`, given by name.
+        `start`: the date of the first step of trajectories, which puts dates on their time axis and
+        makes `cases@"1948-03-01" >= 100` a formula about them.
         """
         made = self.dataset(
             samples,
@@ -287,8 +289,9 @@ class Surrogate:
             surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest
         )
 
-    def knowing(self, **named: Mapping[str, Any]) -> Self:
-        """The same model, for formulas that name more: see `ImageCodec.knowing`."""
+    def knowing(self, **named: Any) -> Self:
+        """The same model, for formulas that name more: see `ImageCodec.knowing`; of trajectories,
+        with the date of the first step, `start`."""
         return replace(self, codec=self.codec.knowing(**named))
 
     def log_likelihood(

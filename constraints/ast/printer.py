@@ -144,8 +144,8 @@ class _Writer:
                 return self.call(self.name(classifier), [self.text(image), shown])
             case ClassProbability(classifier, image, label):
                 return self.call(self.name(classifier), [self.text(image), self.text(label)])
-            case At(series, Step(None, 0, float() as time)):
-                return f"{self.operand(series, ATOM)}@{number(time)}", ATOM
+            case At(series, Step(None, 0, float() | str() as time)):
+                return f"{self.operand(series, ATOM)}@{_time(time)}", ATOM
             case At(series, step):
                 return f"{self.operand(series, ATOM)}({_step(step)[0]})", ATOM
             case Aggregate(kind, body, first, last, region, parameters):
@@ -233,9 +233,14 @@ def _window(first: Step | None, last: Step | None) -> list[str]:
 
 def _step(node: Step) -> tuple[str, int]:
     if node.time is not None:
-        return f"@{number(node.time)}", ATOM
+        return f"@{_time(node.time)}", ATOM
     if node.base is None:
         return str(node.offset), ATOM if node.offset >= 0 else UNARY
     if node.offset:
         return f"{node.base} {'+' if node.offset > 0 else '-'} {abs(node.offset)}", SUM
     return node.base, ATOM
+
+
+def _time(time: float | str) -> str:
+    """A model time, or a date in quotation marks."""
+    return f'"{time}"' if isinstance(time, str) else number(time)

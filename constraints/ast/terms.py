@@ -17,6 +17,7 @@ from datetime import date
 from typing import Any
 
 from constraints.ast.aggregates import aggregates
+from constraints.ast.dates import canonical_date, is_date
 from constraints.ast.formulas import Compare, Formula, Holds, half_window
 from constraints.ast.nodes import Node, plain_number
 from constraints.ast.words import ARITHMETIC, PIXEL, is_built_in
@@ -99,9 +100,10 @@ class Term(Node):
     def __iter__(self) -> Any:
         raise TypeError(f"the term {self} is not a sequence; read it at a step: {self}[0]")
 
-    def at_time(self, when: float) -> At:
-        """The value at model time `when`, which must lie on the grid."""
-        return At(self, Step(None, 0, term(when).number()))
+    def at_time(self, when: float | str | date) -> At:
+        """The value at model time `when`, or on a date, which must lie on the grid."""
+        day = isinstance(when, (str, date))
+        return At(self, Step(None, 0, canonical_date(when) if day else term(when).number()))
 
     def exp(self) -> Term:
         return Apply("exp", (self,))
@@ -210,12 +212,13 @@ class Name(Term):
 class Step(Term):
     """A grid step: `offset` from `base` (a bound variable, `now`, `end`; None is step 0).
 
-    `time` is a model time instead, to be looked up on the grid. As a term it is the step's number.
+    `time` is a model time or the text of a date instead, to be looked up on the grid. As a term it
+    is the step's number.
     """
 
     base: str | None
     offset: int = 0
-    time: float | None = None
+    time: float | str | None = None
 
     def __post_init__(self) -> None:
         if self.offset != int(self.offset) or abs(self.offset) > MAX_STEP:
@@ -224,7 +227,9 @@ class Step(Term):
                 value=self.offset,
                 remedy=f"steps are whole numbers up to {MAX_STEP:,}",
             )
-        if self.time is not None and not math.isfinite(self.time):
+        if isinstance(self.time, str):
+            object.__setattr__(self, "time", canonical_date(self.time))
+        elif self.time is not None and not math.isfinite(self.time):
             raise FormulaError(f"the time {self.time} is not a finite number", value=self.time)
         super().__post_init__()
 
@@ -308,9 +313,13 @@ def term(value: Any) -> Term:
 
 
 def step(value: Any) -> Step:
-    """A step from a Step or a whole number."""
+    """A step from a Step, a whole number or a date."""
     if isinstance(value, Step):
         return value
+    if isinstance(value, Name) and value.quoted and value.instance is None:
+        value = value.name
+    if isinstance(value, (str, date)) and is_date(value):
+        return Step(None, 0, canonical_date(value))
     if isinstance(value, Const):
         value = value.value
     if not isinstance(value, Term) and hasattr(value, "__index__"):  # numpy integers and the like

@@ -7,6 +7,7 @@ becomes a comparison of days since 1970 (`dates`).
 from __future__ import annotations
 
 from constraints.ast import formulas as f
+from constraints.ast.dates import is_day
 from constraints.ast.lowered import CategoryWeight
 from constraints.ast.terms import Const, Name, Term
 from constraints.ast.walk import descend
@@ -84,7 +85,7 @@ def _reject_text(subject: Name, other: Term, layout: Layout) -> None:
     known = [*layout.names, *layout.parameters]
     if nearest(other.name, known, MISSPELLING_SIMILARITY) or not other.quoted:
         raise unknown("signal, parameter or category", other.name, known)
-    kind = "dates" if dates.is_day(other.name[:10]) else "text"
+    kind = "dates" if is_day(other.name[:10]) else "text"
     raise FormulaError(
         f"{subject} holds numbers, not {kind} such as {other}",
         value=other.name,

@@ -6,9 +6,10 @@ is `<` or `=`.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from constraints.ast import formulas as f
+from constraints.ast.dates import is_day, moment
 from constraints.ast.terms import Apply, Const, Name, Term
 from constraints.errors import FormulaError
 
@@ -16,29 +17,9 @@ _EPOCH = datetime(1970, 1, 1)
 _FLIPPED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "=", "!=": "!="}
 
 
-def is_day(text: str) -> bool:
-    """Whether a text is an ISO 8601 date without a time."""
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
 def days_since_epoch(text: str) -> float:
     """Days from 1970-01-01 to a date, or a date and time; with a time zone, in UTC."""
-    try:
-        found = datetime.fromisoformat(text)
-        if not is_day(text[:10]):
-            raise ValueError
-    except ValueError:
-        raise FormulaError(
-            f'"{text}" is not a date',
-            value=text,
-            remedy='write one such as "2021-03-01" or "2021-03-01 12:30"',
-        ) from None
-    if found.tzinfo is not None:
-        found = found.astimezone(UTC).replace(tzinfo=None)
-    return (found - _EPOCH) / timedelta(days=1)
+    return (moment(text) - _EPOCH) / timedelta(days=1)
 
 
 def date_text(days: float) -> str:

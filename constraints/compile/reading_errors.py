@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from constraints.ast.aggregates import aggregates
+from constraints.ast.dates import is_date
 from constraints.ast.nodes import Node
 from constraints.ast.terms import STEP_FORMS, Aggregate, Apply, Count, Name, Step, Term
 from constraints.errors import FormulaError, Setting, quoted
@@ -38,6 +39,12 @@ def superfluous_step(node: Term, when: Step, reason: str) -> FormulaError:
 def not_a_reading(node: Apply) -> FormulaError:
     """A signal is called with arguments that are not one step."""
     only = node.arguments[0] if len(node.arguments) == 1 else None
+    if isinstance(only, Name) and is_date(only.name):
+        return FormulaError(
+            f"{node}: {only} is a date, not a step",
+            value=only.name,
+            remedy=f'write {Name(node.function)}@"{only.name}"',
+        )
     if isinstance(only, Name):
         return FormulaError(
             f"{node}: {only} is not bound",

@@ -14,6 +14,7 @@ from dataclasses import replace
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
 from constraints.ast.build import always
+from constraints.ast.dates import is_date
 from constraints.ast.lowered import BoundUntil, CategoryWeight, HasClass
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
@@ -268,6 +269,8 @@ class _Resolver(ImageResolver):
             known = [*self.layout.names, *self.layout.parameters]
             known += self.layout.pictures
             remedy = self.picture_remedy(Name(word))
+            if is_date(word) and self.layout.steps:
+                remedy = (f'the step of a date is written @"{word}"',)
             raise unknown("signal, parameter or category", word, known, remedy)
         return Name(found[0][0]), found[0][1]
 

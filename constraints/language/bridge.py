@@ -1,13 +1,13 @@
 """Bridges: series pinned at a few steps, as a comma-separated list such as `S0=95, I0=5, S25=30`.
 
 pin    = target "=" value               (or "==")
-target = S25 | S(25) | S@2.5 | "two words"(3)
+target = S25 | S(25) | S@2.5 | S@"1948-03-01" | "two words"(3)
 value  = 30 | 30+-2 | 28..32            exactly, within a tolerance, within an interval
 
-`S@2.5` is S at the model time 2.5. `S25` is split into a name and a step. If the names of the
-signals are given, the split must yield one of them. If not, letters and underscores followed by
-digits are split between the two; a name with digits inside, `X1_25`, is kept until the formula is
-compiled, and split by the names of the layout.
+`S@2.5` is S at the model time 2.5, `S@"1948-03-01"` on that date. `S25` is split into a name and a
+step. If the names of the signals are given, the split must yield one of them. If not, letters and
+underscores followed by digits are split between the two; a name with digits inside, `X1_25`, is
+kept until the formula is compiled, and split by the names of the layout.
 """
 
 from __future__ import annotations
@@ -116,6 +116,9 @@ class _PinReader:
         if self.skip("("):
             return At(self.known(name, place), self.step(name))
         if self.skip("@"):
+            day = self.take(_QUOTED)
+            if day is not None:
+                return At(self.known(name, place), self.date(day))
             time = self.number("a model time is a finite number", f"write {name}@2.5")
             return At(self.known(name, place), Step(None, 0, time))
         if not quoted and word[-1] in _DIGITS and self.next() != ".":
@@ -163,6 +166,13 @@ class _PinReader:
         if not self.skip(")"):
             raise self.error("a closing bracket is missing", f"write {name}({written})")
         return Step(None, int(written))
+
+    def date(self, written: str) -> Step:
+        """The date in `S@"1948-03-01"`."""
+        try:
+            return Step(None, 0, written[1:-1])
+        except FormulaError as problem:
+            raise problem.pointing(self.text, self.start) from None
 
     def compact(self, word: str, place: int) -> At | Name:
         """`S25`, split by the names if they are given, else at its digits."""

@@ -143,6 +143,12 @@ class TermReader:
     def _at_time(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         return At(self.term(parts[0], scope), Step(None, 0, self.number(parts[1].children)))
 
+    def _at_date(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
+        return At(self.term(parts[0], scope), Step(None, 0, unquoted(parts[1])))
+
+    def _date(self, _: Tree_, parts: list[Token], scope: frozenset[str]) -> Piece:
+        return Step(None, 0, unquoted(parts[0]))
+
     def _call(self, tree: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         head, *inside = parts
         word = head.children[0] if head.data == "name" and len(head.children) == 1 else None

@@ -9,19 +9,19 @@ use is the signals one after the other, instance by instance.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from constraints.ast.dates import canonical_date
 from constraints.ast.terms import Name
 from constraints.ast.words import PIXEL, is_variable
 from constraints.errors import Action, DataError, FormulaError, unknown
 from constraints.layout.functions import Classifier, Function
+from constraints.layout.grid import check_dates, step_at_time, step_on_date
 from constraints.layout.image_operators import OPERATORS, REGIONS, standard_regions
 from constraints.layout.tensors import checked
 from constraints.lazy import torch
@@ -95,7 +95,8 @@ class Signal:
 class Layout:
     """Signals, their time grid, and what else a formula may name.
 
-    `times`: the model times of the grid's steps. `parameters`: constants. `regions`: masks (H, W)
+    `times`: the model times of the grid's steps. `dates`: their calendar dates, as ISO text, where
+    all samples have the same. `parameters`: constants. `regions`: masks (H, W)
     of images, besides the standard ones (`image_operators`). `pictures`: constant images (C, H, W).
     `instances`: samples that a formula relates, as in `alcohol[1] > alcohol[2]`.
     """
@@ -108,6 +109,7 @@ class Layout:
     instances: int = 1
     pictures: Mapping[str, Tensor] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
+    dates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = self.names
@@ -125,6 +127,8 @@ class Layout:
                 raise FormulaError(
                     f"the times of a grid are finite and increase: {b} at step {at}", value=b
                 )
+        object.__setattr__(self, "dates", tuple(canonical_date(each) for each in self.dates))
+        check_dates(self.dates, self.steps)
         for signal in self.signals:
             if signal.kind == "series" and signal.shape != (self.steps,):
                 raise FormulaError(
@@ -151,6 +155,7 @@ class Layout:
             self.instances,
             pictures,
             classifiers,
+            self.dates,
         )
 
     def _check_names(self) -> None:
@@ -319,24 +324,11 @@ class Layout:
         ]
         return torch.cat(parts, 2).reshape(batch, self.size)
 
-    def step_at(self, time: float) -> int:
-        """The step whose model time is `time`; off the grid, the error shows its neighbours."""
-        if not self.times:
-            raise FormulaError(
-                f"@{time:g}: these signals have no time grid",
-                value=time,
-                remedy="leave out the time",
-            )
-        after = min(bisect_left(self.times, time), self.steps - 1)
-        near = min((max(after - 1, 0), after), key=lambda i: abs(self.times[i] - time))
-        close = slice(max(near - 1, 0), near + 2)
-        gaps = [b - a for a, b in pairwise(self.times[close])] or [1.0]
-        if abs(self.times[near] - time) <= 1e-6 * min(gaps):
-            return near
-        around = ", ".join(f"{self.times[i]:.6g} (step {i})" for i in range(self.steps)[close])
-        raise FormulaError(
-            f"the time {time:g} is not on the grid", value=time, remedy=f"nearby are {around}"
-        )
+    def step_at(self, time: float | str) -> int:
+        """The step at a model time, or on a date; off the grid, the error shows its neighbours."""
+        if isinstance(time, str):
+            return step_on_date(self.dates, time)
+        return step_at_time(self.times, time, self.dates)
 
     def check(
         self, tensors: Mapping[str, Any], needed: set[str] | None = None

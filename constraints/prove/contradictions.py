@@ -3,8 +3,9 @@
 Linear atoms of a formula, under `and` and `forall`, bound sums of readings. Bounds are passed from
 sum to reading and back (feasibility-based bound tightening) until nothing changes, whole numbers
 being rounded inwards; a disjunction counts once all but one of its branches have been refuted. A
-reading left with no value proves that no data can satisfy the formula. The proof is sound, not
-complete: nothing found does not mean that the formula can be met.
+reading left with no value proves that no data can satisfy the formula, and so do orders that lead
+from a reading to itself (see `orders`). The proof is sound, not complete: nothing found does not
+mean that the formula can be met.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from constraints.evaluate.frames import Frame, Index, over_pixels
 from constraints.layout.image_operators import CHANNELS
 from constraints.layout.signals import Layout, Signal
 from constraints.prove.bounds import Bounds, Choice, Conflict, Sources, Sum, shown_as
+from constraints.prove.orders import refuse_cycle
 from constraints.prove.rows import rows
 
 # limits of the effort; sums beyond them are left out, which keeps a proof sound
@@ -129,7 +131,9 @@ class _Prover:
         try:
             rows = [row for i in chosen for row in self.parts[i]]
             self.settle(rows + self.one_hot(), bounds)
-            bounds.compare([row for row in rows if isinstance(row, Sum)])
+            sums = [row for row in rows if isinstance(row, Sum)]
+            bounds.compare(sums)
+            refuse_cycle(sums, bounds.names)
         except Conflict as found:
             return found
         return None

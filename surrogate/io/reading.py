@@ -127,6 +127,13 @@ class TableOfRuns:
         choices=("refuse", "drop", "model"),
         type=str,
     )
+    irregular: str | None = option(
+        None,
+        help="Refuse times that are not evenly spaced, or take rows as steps [default: refuse; "
+        "weekends and holidays of trading days are left out].",
+        choices=("refuse", "steps"),
+        type=str,
+    )
 
 
 SHARED_OPTIONS = ("columns", "missing")  # with tables of rows; the others tell that rows are steps

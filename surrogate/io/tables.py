@@ -19,7 +19,7 @@ def read_parquet(place: Path) -> pd.DataFrame:
 
 def write_parquet(table: pd.DataFrame, place: Path) -> None:
     plain = table.copy(deep=False)
-    plain.attrs = {}  # which need not be JSON
+    plain.attrs = {k: v for k, v in table.attrs.items() if isinstance(v, (str, int, float))}
     plain.to_parquet(place, index=False)
 
 

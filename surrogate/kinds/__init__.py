@@ -1,4 +1,9 @@
-"""Kinds of data. Those of the package are registered here; `register` adds others."""
+"""Kinds of data. Those of the package are registered here; `register` adds others.
+
+Modules that load torch are loaded when first used (see `surrogate.lazy`).
+"""
+
+from typing import TYPE_CHECKING
 
 from surrogate.kinds.images.kind import Images as Images
 from surrogate.kinds.kind import Kind as Kind
@@ -9,6 +14,12 @@ from surrogate.kinds.kind import register as register
 from surrogate.kinds.kind import unregister as unregister
 from surrogate.kinds.tables.kind import Tables as Tables
 from surrogate.kinds.trajectories.kind import Trajectories as Trajectories
+from surrogate.lazy import submodules
+
+if TYPE_CHECKING:
+    from surrogate.kinds import scenario_share as scenario_share
 
 for _kind in (Trajectories(), Tables(), Images()):
     register(_kind)
+
+__getattr__ = submodules(__name__)

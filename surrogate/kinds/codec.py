@@ -96,7 +96,7 @@ class Codec(ABC):
             value=type(data).__name__,
         )
 
-    def knowing(self, **named: Mapping[str, Any]) -> Self:
+    def knowing(self, **named: Any) -> Self:
         """The same, for formulas that name more, such as pictures or classifiers."""
         raise ModelError(
             f"{', '.join(named)}: only formulas about images have them; this is a model of "

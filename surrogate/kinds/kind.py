@@ -26,7 +26,7 @@ from surrogate.io.formats import DATASET, Say
 from surrogate.io.grids import check_names
 from surrogate.io.paths import check_target
 from surrogate.kinds.drawing import Drawing, drawing_of
-from surrogate.kinds.label_names import LABEL_MEANINGS
+from surrogate.kinds.label_variables import with_label_variables
 from surrogate.kinds.rule_options import NO_RULES, RuleOptions, StatedRules
 from surrogate.reports import card as cards
 
@@ -53,7 +53,7 @@ class Knowing(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Of a normalised sample."""
 
-    def knowing(self, **named: Mapping[str, Any]) -> Self:
+    def knowing(self, **named: Any) -> Self:
         """The same model, for formulas that name more."""
 
 
@@ -142,6 +142,10 @@ class Kind(ABC):
         where it takes the codec itself.
         """
         return None
+
+    def config_knowing(self, config: Mapping[str, Any], **named: Any) -> Mapping[str, Any]:
+        """The description of a codec that knows more, as `Codec.knowing` does."""
+        return config
 
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
         """Rules that all samples of a model obey, from the description of its codec alone."""
@@ -272,6 +276,10 @@ class Kind(ABC):
         these options. Datasets in files are recognised by `holds`."""
         return False
 
+    def recognises_table(self, table: pd.DataFrame) -> bool:
+        """Whether a table of a file has the form in which this kind writes tables of its own."""
+        return False
+
     def opened(self, data: Any, path: str, options: Any, say: Say) -> Data:
         """Data as a format read them, by the options (a `reading`); `say` receives assumptions."""
         found: Data = data
@@ -330,24 +338,6 @@ class Kind(ABC):
     def described(self, data: xr.Dataset, names: Sequence[str]) -> str:
         """How many samples there are, and of what: "40 trajectories of S, I, R"."""
         return f"{self.count(int(data.sizes['sample']))} of {listed(names)}"
-
-
-def with_label_variables(
-    data: D, rules: Sequence[str], verdicts: np.ndarray, margins: np.ndarray
-) -> D:
-    """A dataset with the variables of LABEL_MEANINGS; rules have a dimension of their own."""
-    if not isinstance(data, xr.Dataset):
-        raise ModelError(
-            f"labels are variables of an xarray.Dataset, not {type(data).__name__}",
-            value=type(data).__name__,
-        )
-    values = (verdicts.all(1), margins.min(1), verdicts, margins)
-    made = {
-        name: (("sample", "rule")[: value.ndim], value, {"long_name": meaning})
-        for (name, meaning), value in zip(LABEL_MEANINGS.items(), values, strict=True)
-    }
-    free = data.drop_vars([*LABEL_MEANINGS, "rule"], errors="ignore")
-    return free.assign(made).assign_coords(rule=("rule", np.array(rules, dtype=object)))
 
 
 _KINDS: list[Kind] = []

@@ -12,9 +12,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
-from constraints.errors import Action
+from constraints.errors import Action, Setting
 from surrogate.errors import ModelError
 from surrogate.io import formats
 from surrogate.io.formats import DATASET, Format, Say, silent
@@ -34,8 +35,13 @@ class Opened:
     close: Callable[[], None]  # the file, from which datasets are read lazily
 
 
-def open_file(path: str | Path, given: Mapping[str, Any], say: Say = silent) -> Opened:
-    """Open a file or folder of data; `say` receives what was assumed about it."""
+def open_file(
+    path: str | Path, given: Mapping[str, Any], say: Say = silent, *, shared: bool = False
+) -> Opened:
+    """Open a file or folder of data; `say` receives what was assumed about it.
+
+    `shared`: options are given for several files; a table of samples leaves out those of series.
+    """
     _check_names(given)
     place = located(path)
     format = formats.format_of(place)
@@ -46,7 +52,10 @@ def open_file(path: str | Path, given: Mapping[str, Any], say: Say = silent) -> 
     _, raw = formats.read(place, passed, say)
     close = raw.close if isinstance(raw, xr.Dataset) else _nothing
     try:
-        if kind is None:
+        own = _sampled(raw, given)
+        if own is not None:
+            kind, given = own, _of_samples(str(path), given, shared)
+        elif kind is None:
             kind = _holder(str(path), raw)
             _refuse_foreign(str(path), kind, given)
         options: Any = made(kind.reading, given, f"reading {kind.name}")
@@ -65,8 +74,8 @@ def read(path: str | Path, **options: Any) -> Any:
     Dataset with the variable `image`.
 
     Formats: netCDF, Zarr, CSV, TSV, Parquet, .npz, .npy, IDX, a folder of PNG and JPEG. Options:
-    tables of time steps take time, id, wide, columns, window, stride, pool, missing; tables of rows
-    columns, types, missing; images array, labels, size, grey, skip_damaged.
+    tables of time steps take time, id, wide, columns, window, stride, pool, missing, irregular;
+    tables of rows columns, types, missing; images array, labels, size, grey, skip_damaged.
 
         sg.read("cases.csv", time="week", columns=["cases"], window=52)
         sg.read("wine.csv", types={"quality": "category"})
@@ -96,6 +105,25 @@ def _reader(format: Format, given: Mapping[str, Any]) -> Kind | None:
         value=format.name,
         allowed=[kind.name for kind in kinds()],
     )
+
+
+def _sampled(raw: Data, given: Mapping[str, Any]) -> Kind | None:
+    """The kind whose samples a table holds, by its own form; options may say that it does not."""
+    if not isinstance(raw, pd.DataFrame) or {"id", "types"} & set(given):
+        return None
+    return next((kind for kind in kinds() if kind.recognises_table(raw)), None)
+
+
+def _of_samples(path: str, given: Mapping[str, Any], shared: bool) -> dict[str, Any]:
+    """The options that apply to a table of samples: which columns, unless they are of another."""
+    others = [name for name in given if name != "columns"]
+    if others and not shared:
+        raise ModelError(
+            f"{path!r} holds samples, with a row for each step of each",
+            value=others[0],
+            remedy=("leave out ", Setting(others[0])),
+        )
+    return {} if shared else dict(given)
 
 
 def _holder(path: str, raw: Data) -> Kind:

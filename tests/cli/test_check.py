@@ -257,7 +257,7 @@ def test_parquet_says_what_it_needs(here: Path) -> None:
         (("wine.csv", "--where", "quality(3) = 1"), "one value a sample"),
         (("wine.csv", "--bridge", "quality3=1"), "--bridge states values at steps"),
         (("wine.csv", "--consistency"), "does not describe the network"),
-        (("t.nc", "--where", "true", "-o", "l.csv"), "must end in .nc or .zarr"),
+        (("t.nc", "--where", "true", "-o", "l.txt"), "must end in .nc or .zarr or .csv"),
         (("wine.csv", "--where", "true", "-o", "l.nc"), "must end in .csv or .tsv or .parquet"),
         (("t.nc", "--where", "true", "-o", "t.nc"), "exists; choose another name"),
         (("t.nc", "--where", "true", "-o", "no/l.nc"), "there is no folder"),

@@ -243,13 +243,13 @@ def test_data_that_cannot_be_compared(tmp_path: Path, swapped: bool) -> None:
 def test_a_run_that_had_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training's own error has the exit code 1; what nobody foresaw is not hidden."""
 
-    def stops(path: str, given: object, say: object) -> None:
+    def stops(path: str, given: object, say: object, shared: bool) -> None:
         raise TrainingError("the loss diverged")
 
     monkeypatch.setattr(reading, "opened", stops)
     assert run("a.nc", "--against", "a.nc", code=1).output == "Error: the loss diverged\n"
 
-    def breaks(path: str, given: object, say: object) -> None:
+    def breaks(path: str, given: object, say: object, shared: bool) -> None:
         raise RuntimeError("a mistake of ours")
 
     monkeypatch.setattr(reading, "opened", breaks)

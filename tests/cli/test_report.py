@@ -32,7 +32,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     samples.to_netcdf(folder / "samples.nc")
     simulate(models.esirs(), samples=80, seed=2).to_netcdf(folder / "reference.nc")
     few = plain[["S", "I"]].isel(time=slice(4)).drop_attrs()
-    few.to_dataframe().reset_index().to_csv(folder / "runs.csv", index=False)
+    few.to_dataframe().reset_index().rename(columns={"sample": "run"}).to_csv(
+        folder / "runs.csv", index=False
+    )
     files.write_data(few, folder / "few.zarr")
     return folder
 
@@ -108,7 +110,7 @@ def test_the_way_to_a_reference() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_tables_and_folders() -> None:
-    said = run("runs.csv", "--id", "sample", "--time", "time", "--against", "few.zarr").stderr
+    said = run("runs.csv", "--id", "run", "--time", "time", "--against", "few.zarr").stderr
     assert "60 runs of 4 steps" in said
     assert Path("runs.html").exists()
     assert "next: open the page" in run("few.zarr").stderr
@@ -135,7 +137,7 @@ def test_nothing_is_overwritten_without_force() -> None:
         (("samples.nc", "--against", "few.zarr"), "times"),
         (("samples.nc", "-o", "a.pdf"), "must end in .html"),
         (("samples.nc", "-o", "no/a.html"), "there is no folder"),
-        (("runs.csv", "--id", "run"), "run"),
+        (("runs.csv", "--id", "city"), "city"),
         (("runs.csv", "--target", "S"), "target needs real rows"),
         (("runs.csv", "--against", "samples.nc"), "give data of one kind"),
     ],
@@ -177,7 +179,7 @@ def test_data_that_cannot_be_shown(here: Path) -> None:
 def test_a_table_of_rows(here: Path) -> None:
     """A table is one of rows, and a hint says how it would be one of runs."""
     said = run("runs.csv").stderr
-    assert "--id sample --time time" in said
+    assert "--id run --time time" in said
     assert "next: surrogate report runs.csv --against REAL.csv" in said
     assert "The columns" in Path("runs.html").read_text(encoding="utf-8")
     rows = pd.read_csv("runs.csv")[["S", "I"]]
@@ -185,7 +187,7 @@ def test_a_table_of_rows(here: Path) -> None:
     words = ("rows.csv.gz", "--against", "runs.csv", "--target", "I", "--json")
     told = json.loads(run(*words).stdout)
     assert told["path"] == "rows.html"
-    assert told["evaluation"]["lone"] == ["time"]
+    assert told["evaluation"]["lone"] == ["run", "time"]
     assert told["verdict"] == "poor"  # they are copies
     assert any("exact copies" in reason for reason in told["reasons"])
     with xr.open_dataset("reference.nc") as opened:
@@ -202,7 +204,7 @@ def test_plot_draws_tables(name: str) -> None:
     done = CliRunner().invoke(main, ["plot", name, "--against", "runs.csv"])
     assert done.exit_code == 0, done.output
     assert Path("rows.png").read_bytes()[:4] == b"\x89PNG"
-    assert "not drawn: time" in done.stderr
+    assert "not drawn: run, time" in done.stderr
     for words, says in (
         (("--species", "Q"), "unknown column 'Q'"),
         (("--against", "samples.nc"), "holds trajectories"),

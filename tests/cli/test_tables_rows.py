@@ -148,8 +148,13 @@ def test_bad_arguments_of_sample_with_a_model_of_rows_are_refused(
     assert says in run("sample", "-n", "5", *words, code=2).output
 
 
-def test_trajectories_have_no_tables(small: Path) -> None:
-    assert "must end in .nc or .zarr" in run("sample", "-o", "rows.csv", code=2).output
+def test_trajectories_are_tables_with_a_row_for_each_step(small: Path) -> None:
+    assert "must end in .nc or .zarr or .csv" in run("sample", "-o", "rows.txt", code=2).output
+    run("sample", "-n", "40", "-o", "rows.csv")
+    table = pd.read_csv("rows.csv")
+    assert list(table.columns) == ["sample", "time", "S", "I", "R"]
+    assert len(table) == 40 * 30
+    assert "40 of 30 steps" in run("check", "rows.csv", "--where", "S(0) >= 0").stderr
 
 
 def test_no_column_is_lost_in_silence(small: Path, frame: pd.DataFrame) -> None:

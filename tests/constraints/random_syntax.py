@@ -120,7 +120,8 @@ class SyntaxGenerator:
     def step(self, scope: tuple[str, ...]) -> Step:
         kind = self.random.random()
         if kind < 0.2:
-            return Step(None, 0, float(self.pick([1, -1]) * self.pick(NUMBERS)))
+            when = float(self.pick([1, -1]) * self.pick(NUMBERS))
+            return Step(None, 0, self.pick([when, when, "1948-03-01", "2016-07-01 12:30"]))
         if kind < 0.4:
             return Step(None, self.pick([0, 5, 10**8]))
         return Step(self.pick([*scope, *scope, END, NOW]), self.pick([0, 0, 1, -2, 10**8]))

@@ -25,6 +25,7 @@ RUN_NAMES = (
     "unit",
 )
 MIN_STEP_SHARE = 0.9  # of the columns of a wide table
+_DATED_NAME = re.compile(r"(.*?)[ _:]?(\d{4}-\d{2}-\d{2})")
 _NUMBERED_NAME = re.compile(r"(.*?)[ _:.\-]?(\d+)")
 
 
@@ -43,7 +44,9 @@ def hint(table: pd.DataFrame) -> Hint:
             said = Action(f"time={time!r}, window=52", f"--time {shlex.quote(time)} --window 52")
             return ("if these are the steps of one long series, cut it into windows: ", said)
     names = [str(name) for name in table.columns]
-    if has_step_columns(names) and len(_numbered(names)) >= MIN_STEP_SHARE * len(names):
+    dated = [name for name in names if _DATED_NAME.fullmatch(name.strip())]
+    steps = dated if len(dated) > 2 else _numbered(names) if has_step_columns(names) else []
+    if steps and len(steps) >= MIN_STEP_SHARE * len(names):
         return ("if there is a run in each row, its steps in columns: ", Setting("wide", True))
     return ()
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from surrogate.kinds.trajectories.coordinates import summary
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
 from surrogate.kinds.trajectories.match import check_match
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
+from surrogate.kinds.trajectories.start_date import starting
 from surrogate.kinds.trajectories.transforms import rounded
 from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number
 
@@ -135,6 +136,12 @@ class TimeSeriesCodec(Codec):
     def layout(self) -> Layout:
         """The signals that `decode` gives, as formulas see them."""
         return self.signals
+
+    def knowing(self, *, start: Any = None, **named: Any) -> Self:
+        """The same with dates on the time axis of its samples, the first of them `start`."""
+        if named:
+            return super().knowing(**named)
+        return self if start is None else self.from_config(starting(self.to_config(), start))
 
     @cached_property
     def _encoded(self) -> tuple[Variable, ...]:
@@ -371,7 +378,7 @@ class TimeSeriesCodec(Codec):
         return stored.to_config(self)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> TimeSeriesCodec:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The codec that `to_config` described; ModelError says what is wrong with a config."""
         return cls(**stored.from_config(config))
 

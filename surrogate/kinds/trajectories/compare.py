@@ -122,7 +122,8 @@ def _histograms(name: str, found: Array, floors: Array, pair: Pair) -> Histogram
     worst, grid = int(found.argmax()), np.asarray(pair.y.layout.times)
     if len(found) == 1:
         return Histograms.of(name, found, floors)
-    place = f"step {worst} (time {grid[worst]:.4g})"
+    dates = pair.y.layout.dates
+    place = f"step {worst} ({dates[worst] if dates else f'time {grid[worst]:.4g}'})"
     return Histograms.of(name, found, floors, place, f"{name} at {moment(grid, worst)}")
 
 

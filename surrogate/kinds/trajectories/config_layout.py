@@ -30,6 +30,7 @@ def layout_to_config(layout: Layout) -> dict[str, Any]:
         "signals": signals,
         "times": list(layout.times),
         "parameters": dict(layout.parameters),
+        **({"dates": list(layout.dates)} if layout.dates else {}),
     }
 
 
@@ -50,7 +51,8 @@ def layout_from_config(config: Mapping[str, Any]) -> Layout:
             for each in list_in(config, "signals")
         )
         times = tuple(float(time) for time in list_in(config, "times"))
-        return Layout(signals, times, dict(mapping_in(config, "parameters")))
+        dates = tuple(str(day) for day in (list_in(config, "dates") if "dates" in config else ()))
+        return Layout(signals, times, dict(mapping_in(config, "parameters")), dates=dates)
     except (FormulaError, KeyError, TypeError, ValueError) as problem:
         if isinstance(problem, ModelError):
             raise

@@ -3,14 +3,15 @@
 Three shapes are recognised. A *long* table has a row for each step of each run, and a column `id`
 that identifies runs. A *series* has a row for each step of one long record; windows of it are the
 samples. A *wide* table has one run in each row and its steps in columns: 0, 1, 2 or t0, t1, t2;
-with S0, S1, I0, I1 there are two variables. Dates become even steps, in the unit that fits them.
+with S0, S1, I0, I1 there are two variables. Dates become even steps, in the unit that fits them;
+where all samples have the same dates, these are kept on the time axis.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,32 +21,26 @@ import xarray as xr
 from constraints.errors import Setting, nearest
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
+from surrogate.io.tables import iso
+from surrogate.kinds.trajectories.calendar import Clock
+from surrogate.kinds.trajectories.from_wide import dates_in, from_wide, steps_in
 from surrogate.kinds.trajectories.records import (
-    Clock,
     Run,
     array_of,
     positions,
     runs_of,
     single_step_runs,
     usual_step,
-    values_of,
 )
-from surrogate.kinds.trajectories.table_samples import TableSamples, integer_variables, to_dataset
+from surrogate.kinds.trajectories.table_samples import (
+    TIME_COLUMNS,
+    TableSamples,
+    integer_variables,
+    to_dataset,
+)
 
 MISSING_POLICIES = ("refuse", "drop")
-TIME_COLUMNS = (
-    "time",
-    "date",
-    "datetime",
-    "timestamp",
-    "t",
-    "step",
-    "day",
-    "week",
-    "month",
-    "year",
-)
-_STEP = re.compile(r"(.*?)[ _:.\-]?(\d+(?:\.\d+)?)")
+IRREGULAR_POLICIES = ("refuse", "steps")
 
 
 def trajectories_from_table(
@@ -58,6 +53,7 @@ def trajectories_from_table(
     stride: int | None = None,
     missing: str = "refuse",
     pool: str | None = None,
+    irregular: str = "refuse",
 ) -> tuple[xr.Dataset, str]:
     """Trajectories (sample, time), and a summary of how the table was read.
 
@@ -65,19 +61,24 @@ def trajectories_from_table(
     windows of that many steps, one every `stride` steps (a window's length if not given).
     `missing`: "refuse" values and steps that are missing, or "drop" the runs or windows that have
     some. `pool`: treat each column as a run of its own of one variable with this name, so that
-    seven cities are samples of "cases".
+    seven cities are samples of "cases". `irregular`: "refuse" times that are not evenly spaced, or
+    take rows as "steps" all the same. Trading days, without weekends and holidays, are even.
     """
-    table = _checked(frame, time, id, columns, window, stride, missing, pool)
+    table = _checked(frame, time, id, columns, window, stride, missing, pool, irregular)
     used = {id, *(columns or ())}
     column = time or next(
         (c for c in table.columns if c.lower() in TIME_COLUMNS and c not in used), None
     )
     if id is None and column is None and window is None and pool is None:
-        steps = _steps_in(list(table.columns) if columns is None else list(columns))
+        names = list(table.columns) if columns is None else list(columns)
+        days = dates_in(names)
+        if days:
+            return from_wide(table, days, columns, missing, irregular)
+        steps = steps_in(names)
         if steps:
-            return _from_wide(table, steps, columns, missing)
+            return from_wide(table, steps, columns, missing)
     chosen = _variables(table, {column, id}, columns)
-    runs, clock = runs_of(table, column, id, chosen)
+    runs, clock = runs_of(table, column, id, chosen, irregular)
     many = f"{len(runs):,} run" + "s" * (len(runs) != 1)
     summary = f"long table: {many}" if id else f"one series of {len(table):,} steps"
     if pool is not None:
@@ -99,6 +100,7 @@ def trajectories_from_table(
             ),
         )
     summary += f"{note}; {'time from ' + column if column else 'rows are steps 0, 1, 2, ...'}"
+    summary += f" ({clock.note})" if clock.note else ""
     summary += "" if pool else f"; columns {', '.join(chosen)}"
     data, understood = to_dataset(made, summary)
     if window is not None and stride is not None and stride < window:
@@ -115,6 +117,7 @@ def _checked(
     stride: int | None,
     missing: str,
     pool: str | None,
+    irregular: str,
 ) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty", remedy="give one with a header and rows")
@@ -148,12 +151,15 @@ def _checked(
         )
     if pool is not None and not pool.strip():
         raise ModelError(f"pool is a name for the variable, not {pool!r}", value=pool)
-    if missing not in MISSING_POLICIES:
-        raise ModelError(
-            f"missing is not {missing!r} in a table of trajectories",
-            value=missing,
-            allowed=MISSING_POLICIES,
-        )
+    policies = (
+        ("missing", missing, MISSING_POLICIES),
+        ("irregular", irregular, IRREGULAR_POLICIES),
+    )
+    for what, policy, known in policies:
+        if policy not in known:
+            raise ModelError(
+                f"{what} is not {policy!r} in a table of trajectories", value=policy, allowed=known
+            )
     return table
 
 
@@ -189,7 +195,7 @@ def _pooled(runs: Sequence[Run], name: str) -> list[Run]:
                 )
             own = f"{run.name}, {column}" if run.name else str(column)
             values = run.values[[column]].rename(columns={column: name})
-            made.append(Run(own, run.labels, run.times, values))
+            made.append(replace(run, name=own, values=values))
     return made
 
 
@@ -220,7 +226,21 @@ def _whole_runs(runs: Sequence[Run], clock: Clock, missing: str) -> tuple[TableS
     coords = {"run": np.array([run.name for run in kept], dtype=object)}
     note = f" of {len(common)} steps" + (f", {dropped} dropped for gaps" if dropped else "")
     whole = integer_variables(kept)
+    dates = _shared_dates(kept)
+    if dates is not None:
+        note += f", from {iso(dates[:1])[0]} to {iso(dates[-1:])[0]}"
+        return TableSamples(values, dates, clock.dated_attrs, coords, whole), note
     return TableSamples(values, np.array(common), clock.attrs, coords, whole), note
+
+
+def _shared_dates(runs: Sequence[Run]) -> np.ndarray | None:
+    """The dates of the grid, if all runs have the same."""
+    first = runs[0].dates
+    if first is None or not all(
+        run.dates is not None and np.array_equal(run.dates, first) for run in runs
+    ):
+        return None
+    return first
 
 
 def _without_rounding(times: Sequence[np.ndarray]) -> list[tuple[float, ...]]:
@@ -322,71 +342,15 @@ def _refuse_gaps(run: Run, row_of: np.ndarray) -> None:
         where = f" of run {run.name}" if run.name else ""
         raise ModelError(
             f"{absent.size} steps{where} are missing, first after {before}",
-            remedy=("repair them, or drop windows around gaps (", Setting("missing", "drop"), ")"),
+            value=str(before),
+            remedy=(
+                "repair them, drop windows around gaps (",
+                Setting("missing", "drop"),
+                "), or take rows as steps (",
+                Setting("irregular", "steps"),
+                ")",
+            ),
         )
     gaps = run.values.isna().to_numpy()
     if gaps.any():
         raise _gap(run, gaps)
-
-
-# --- wide tables: a run in each row ---------------------------------------------------------------
-
-
-def _steps_in(names: Sequence[str]) -> dict[str, dict[float, str]]:
-    """variable -> step -> column, from names such as S0, S1, S2; empty below three steps."""
-    groups: dict[str, dict[float, str]] = {}
-    for name in names:
-        found = _STEP.fullmatch(name.strip())
-        if found is not None:
-            steps = groups.setdefault(found[1], {})
-            if float(found[2]) in steps:
-                raise ModelError(
-                    f"{steps[float(found[2])]!r} and {name!r} are the same step",
-                    value=name,
-                    remedy="rename one of them",
-                )
-            steps[float(found[2])] = name
-    longest = max(groups.values(), key=len, default={})
-    alike = {name: steps for name, steps in groups.items() if set(steps) == set(longest)}
-    if len(longest) < 3:
-        return {}
-    if len(alike) == 1 and next(iter(alike)).lower() in ("", *TIME_COLUMNS):
-        return {"value": longest}
-    return alike
-
-
-def _from_wide(
-    table: pd.DataFrame,
-    steps: Mapping[str, Mapping[float, str]],
-    columns: Sequence[str] | None,
-    missing: str,
-) -> tuple[xr.Dataset, str]:
-    grid = sorted(next(iter(steps.values())))
-    taken = {name for each in steps.values() for name in each.values()}
-    others = [c for c in (columns or table.columns) if c not in taken and c[:8] != "Unnamed:"]
-    read = {name: values_of(table[name]) for name in (*taken, *others)}
-    unique = [n for n in others if read[n].dtype == object and read[n].nunique() == len(table) > 2]
-    others = [name for name in others if name not in unique]
-    gaps = np.stack([read[name].isna() for name in (*sorted(taken), *others)], 1)
-    bad = gaps.any(1)
-    if bad.any() and missing == "refuse":
-        row, column = (int(i) for i in np.argwhere(gaps)[0])
-        raise ModelError(
-            f"{(*sorted(taken), *others)[column]} is missing in row {row} ({int(bad.sum())} rows "
-            "have gaps)",
-            remedy=("repair them, or drop such rows (", Setting("missing", "drop"), ")"),
-        )
-    if bad.all():
-        raise ModelError("every row has missing values: nothing is left", remedy="repair them")
-    values: dict[str, np.ndarray] = {}
-    whole: set[str] = set()
-    for name, places in {**steps, **{name: {0.0: name} for name in others}}.items():
-        series = [read[places[step]] for step in sorted(places)]
-        values[name] = np.stack([array_of(each)[~bad] for each in series], 1)
-        whole |= {name} if all(str(each.dtype) == "Int64" for each in series) else set()
-    values |= {name: values[name][:, 0] for name in others}
-    summary = f"a run in each row: {len(table):,} runs of {len(grid)} steps, {', '.join(steps)}"
-    summary += f"; {int(bad.sum())} dropped for gaps" if bad.any() else ""
-    summary += f"; one value for each run: {', '.join(others)}" if others else ""
-    summary += f"; left out, a different word in each row: {', '.join(unique)}" if unique else ""
-    return to_dataset(TableSamples(values, np.array(grid), Clock(None).attrs, {}, whole), summary)

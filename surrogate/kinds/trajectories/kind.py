@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from constraints.errors import Setting
 from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
-from surrogate.io.formats import TABLE, Say
+from surrogate.io.formats import DATASET, TABLE, Say
 from surrogate.io.reading import TableOfRuns, says_runs
 from surrogate.io.rules import all_rules
 from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Hint, Kind
 from surrogate.kinds.trajectories import files
+from surrogate.kinds.trajectories.sample_tables import holds_samples
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -72,8 +75,16 @@ class Trajectories(Kind):
     def reads(self, holds: str, given: Collection[str]) -> bool:
         return holds == TABLE and says_runs(given)
 
+    def recognises_table(self, table: pd.DataFrame) -> bool:
+        return holds_samples(table)
+
     def opened(self, data: Any, path: str, options: Any, say: Say) -> xr.Dataset:
         return files.opened(data, path, options, say)
+
+    written_as = (DATASET, TABLE)
+
+    def write(self, data: Any, path: str | Path) -> None:
+        files.write(data, path)
 
     def extent(self, data: xr.Dataset, learned: str) -> str:
         return f"{super().extent(data, learned)} over {data.sizes['time']} times"
@@ -96,6 +107,10 @@ class Trajectories(Kind):
         return trajectories.config_layout.layout_from_config(
             trajectories.config_layout.mapping_in(config, "layout")
         )
+
+    def config_knowing(self, config: Mapping[str, Any], **named: Any) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = trajectories.start_date.starting(config, named["start"])
+        return found
 
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
         stated = config.get("rules")
@@ -120,6 +135,7 @@ class Trajectories(Kind):
     # --- formulas and sampling --------------------------------------------------------------------
 
     bridges = True
+    formula_names = ("start",)  # the date of the first step
 
     def layout(self, data: Any, instances: int | None = None) -> Layout:
         return trajectories.layout.layout(data, instances)
@@ -163,7 +179,8 @@ class Trajectories(Kind):
 
     def summary(self, codec: Any) -> list[str]:
         names, times = [v.name for v in codec.variables if not v.total], codec.times
-        span = f"{len(times)} times from {times[0]:g} to {times[-1]:g}"
+        ends = codec.signals.dates or [f"{time:g}" for time in times]
+        span = f"{len(times)} times from {ends[0]} to {ends[-1]}"
         lines = [f"variables: {', '.join(names)}, at {span}"]
         if codec.restored:
             lines.append(f"follows from conservation: {', '.join(codec.restored)}")

@@ -8,16 +8,18 @@ import numpy as np
 import xarray as xr
 
 from constraints import DataError, Layout, Signal
+from constraints.ast.dates import canonical_date
 from surrogate.errors import ModelError
 from surrogate.kinds import signals
 from surrogate.kinds.signals import tensors as tensors
+from surrogate.kinds.trajectories.calendar import STEP_UNIT, step_times
 
 REGRID = "interpolate, or train a model on this grid"
 
 
 def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
     """Series and columns, the grid, and the parameters of the simulation."""
-    times = _times(data)
+    times, dates = _times(data), _dates(data)
 
     def signal(name: str, bounds: tuple[float, float]) -> Signal | None:
         array = data[name]
@@ -31,16 +33,19 @@ def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
 
     found = signals.signals_in(data, signal)
     parameters = signals.parameters_in(data, [each.name for each in found])
-    return Layout(found, times, parameters, instances=signals.instances_in(data, instances))
+    count = signals.instances_in(data, instances)
+    return Layout(found, times, parameters, instances=count, dates=dates)
 
 
 def _times(data: xr.Dataset) -> tuple[float, ...]:
-    """The grid as numbers; dates count in seconds from the first."""
+    """The grid as numbers; dates count in their unit, or in seconds, from the first."""
     if "time" not in data.variables:
         return tuple(float(i) for i in range(data.sizes["time"]))
     times = np.asarray(data["time"].values)
     try:
-        if times.dtype.kind == "M":
+        if times.dtype.kind == "M" and STEP_UNIT in data["time"].attrs:
+            times = step_times(times, str(data["time"].attrs[STEP_UNIT]))
+        elif times.dtype.kind == "M":
             times = (times - times[0]) / np.timedelta64(1, "s")
         elif times.dtype.kind == "m":
             times = times / np.timedelta64(1, "s")
@@ -54,6 +59,14 @@ def _times(data: xr.Dataset) -> tuple[float, ...]:
     if not np.isfinite(grid).all():
         raise DataError("some of the times are missing", remedy="drop or repair them")
     return tuple(grid.tolist())
+
+
+def _dates(data: xr.Dataset) -> tuple[str, ...]:
+    """The dates of the grid, if it has some."""
+    times = np.asarray(data["time"].values) if "time" in data.variables else np.empty(0)
+    if times.dtype.kind != "M" or np.isnat(times).any() or (np.diff(times.view("i8")) <= 0).any():
+        return ()
+    return tuple(canonical_date(each) for each in times)
 
 
 def same_grid(own: tuple[float, ...], other: tuple[float, ...]) -> None:

@@ -18,6 +18,7 @@ from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 from surrogate.io.attributes import simulation
 from surrogate.kinds import trajectories as package  # formulas load torch: only where needed
 from surrogate.kinds.drawing import Drawing, drawing_of
+from surrogate.kinds.trajectories.date_formats import read_dates
 from surrogate.reports.style import AGAINST, COLOURS, OBSERVED, REQUIRED, short
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
 MAX_FIGURE_PANELS = 24  # of a figure in a file
+OBSERVED_TIMES = ("time", "date")  # columns of observed points
 MAX_PLOTTED = 20_000  # trajectories: quantiles of a figure need no more
 
 
@@ -114,7 +116,7 @@ def _panels(
     for axis, name, own in zip(axes, names, COLOURS * len(names), strict=False):
         _fan(axis, few, name, colour or own, trajectories)
         if other is not None and name in series(other):
-            _outline(axis, other, name)
+            _outline(axis, other, name, times(data))
         _draw_scenario(axis, times(data), [mark for mark in required if mark.name == name])
         # a name from a file is not mathematics, whatever dollars it holds
         axis.set_title(
@@ -123,6 +125,8 @@ def _panels(
         axis.set_xlabel(_time_label(data), parse_math=False)
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01)
+        if times(data).dtype.kind == "M":
+            _mark_dates(axis)
 
 
 def plot(
@@ -159,7 +163,7 @@ def plot(
             )
         _panels(axes, data, names, against, trajectories, required)
     if observed is not None:
-        _draw_observed(axes, names, observed)
+        _draw_observed(axes, names, observed, times(data).dtype.kind == "M")
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 
@@ -205,23 +209,36 @@ def _chosen(data: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
 
 
 def _draw_observed(
-    axes: Sequence[Axes], names: Sequence[str], observed: xr.Dataset | pd.DataFrame
+    axes: Sequence[Axes],
+    names: Sequence[str],
+    observed: xr.Dataset | pd.DataFrame,
+    dated: bool,
 ) -> None:
-    """Points of the variables that were observed."""
+    """Points of the variables that were observed; `dated`: on axes of dates."""
     frame = observed
     if isinstance(observed, xr.Dataset):
         frame = observed.to_dataframe().reset_index()
     shared = [name for name in names if name in frame]
-    if "time" not in frame or not shared:
+    when = next((name for name in OBSERVED_TIMES if name in frame), None)
+    if when is None or not shared:
         raise ModelError(
             "observed data need a time and one of the variables",
             value=[str(name) for name in frame],
             allowed=["time", *names],
         )
+    at = np.asarray(frame[when])
+    if dated != (at.dtype.kind not in "iuf"):
+        raise ModelError(
+            f"{when} of the observed data holds {'numbers' if dated else 'dates'}, and the axis "
+            f"{'dates' if dated else 'numbers'}",
+            value=str(at[0]),
+            remedy="give both as dates, or both as numbers",
+        )
+    at = read_dates(pd.Series(at), when)[0] if dated and at.dtype.kind != "M" else at
     for axis, name in zip(axes, names, strict=True):
         if name in shared:
             axis.plot(
-                np.asarray(frame["time"]), np.asarray(frame[name], np.float64), marker="o",
+                at, np.asarray(frame[name], np.float64), marker="o",
                 markersize=5, linestyle="none", color=OBSERVED, markeredgecolor="white", zorder=7,
             )  # fmt: skip
 
@@ -239,6 +256,16 @@ def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int
     axis.plot(grid, middle, color=colour, linewidth=2.0, marker=mark)
 
 
+def _mark_dates(axis: Axes) -> None:
+    """Ticks at days, months or years, whichever fit."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
+    axis.xaxis.set_major_locator(locator)
+    formatter = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
+    axis.xaxis.set_major_formatter(formatter)
+
+
 def _evenly_spaced(count: int, weight: np.ndarray | None, trajectories: int) -> np.ndarray:
     """Rows of a few trajectories: evenly spaced, or along the cumulative weight."""
     if weight is None:
@@ -247,10 +274,13 @@ def _evenly_spaced(count: int, weight: np.ndarray | None, trajectories: int) -> 
     return np.minimum(np.searchsorted(np.cumsum(weight), places), count - 1)
 
 
-def _outline(axis: Axes, data: xr.Dataset, name: str) -> None:
+def _outline(axis: Axes, data: xr.Dataset, name: str, shown: np.ndarray) -> None:
+    """Dashed quantiles over the axis `shown`: dates and steps from a start are the same steps."""
+    grid = times(data)
+    grid = shown if grid.dtype.kind != shown.dtype.kind and len(grid) == len(shown) else grid
     lines = weighted_quantiles(values(data, name), [0.05, 0.5, 0.95], normalised_weights(data))
     for line, width in zip(lines, (0.8, 1.4, 0.8), strict=True):
-        axis.plot(times(data), line, color=AGAINST, linewidth=width, linestyle="--")
+        axis.plot(grid, line, color=AGAINST, linewidth=width, linestyle="--")
 
 
 # --- the scenario ---------------------------------------------------------------------------------
@@ -325,5 +355,7 @@ _GREY = (0.35, 0.35, 0.35)
 
 
 def _time_label(data: xr.Dataset) -> str:
+    if times(data).dtype.kind == "M":
+        return ""
     units = str(data["time"].attrs.get("units", "1")) if "time" in data.variables else "1"
     return "time" if units == "1" else f"time ({units})"

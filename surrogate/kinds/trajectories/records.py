@@ -1,13 +1,13 @@
 """Columns of a table as runs: their times and their values.
 
 A run has times t_0 < t_1 < ... and a value of each variable at each of them, some of which may be
-missing. Dates are brought to even steps, in weeks, days or another unit that fits them.
+missing. Dates are brought to even steps of a unit that fits them (see `calendar`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ import pandas as pd
 
 from constraints.errors import Setting
 from surrogate.errors import ModelError
+from surrogate.kinds.trajectories.calendar import ROWS, TRADING_DAYS, Clock, trading_days, unit_of
+from surrogate.kinds.trajectories.date_formats import read_dates, utc_dates
 
-UNIT_SECONDS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 MAX_INTEGER = 2**63 - 1
 DECIMAL_COMMA = r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*"  # -0,5
 GRID_TOLERANCE = 0.25  # of a step, by which dates may lie off an even grid: leap days, months
@@ -30,30 +31,23 @@ class Run:
     labels: np.ndarray
     times: np.ndarray
     values: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class Clock:
-    """What times are: numbers as they are, or dates as even steps of a unit."""
-
-    column: str | None
-    unit: str = "1"
-    length: float = 0.0  # of a step, in the unit; 0 for numbers
-
-    @property
-    def attrs(self) -> dict[str, str]:
-        since = "since the start of each sample"
-        name = f"{self.unit} {since}" if self.length else self.column or "step"
-        return {"long_name": name, "axis": "T", "units": self.unit}
+    dates: np.ndarray | None = None  # of its rows, where times were dates
 
 
 # --- times ----------------------------------------------------------------------------------------
 
 
 def runs_of(
-    table: pd.DataFrame, time: str | None, id: str | None, columns: Sequence[str]
+    table: pd.DataFrame,
+    time: str | None,
+    id: str | None,
+    columns: Sequence[str],
+    irregular: str = "refuse",
 ) -> tuple[list[Run], Clock]:
-    """The runs of a long table or the only one of a series, sorted by time."""
+    """The runs of a long table or the only one of a series, sorted by time.
+
+    `irregular`: "refuse" times that are not evenly spaced, or take rows as "steps".
+    """
     values = pd.DataFrame({name: values_of(table[name]) for name in columns})
     if id is not None and table[id].isna().any():
         row = int(table[id].isna().to_numpy().argmax())
@@ -65,13 +59,14 @@ def runs_of(
         counted = {name: np.arange(len(rows), dtype=float) for name, rows in places.items()}
         runs = [Run(n, counted[n], counted[n], values.iloc[rows]) for n, rows in places.items()]
         return runs, Clock(None)
-    numbers, dates = _times(table, time)
+    numbers, dates, note = _times(table, time)
     zoned = isinstance(table[time].dtype, pd.DatetimeTZDtype)
     labels = np.asarray(table[time].astype(str) if zoned else table[time])
     runs = []
     for name, rows in places.items():
         order = rows[np.argsort(numbers[rows], kind="stable")]
-        run = Run(name, labels[order], numbers[order], values.iloc[order])
+        when = None if dates is None else dates[order]
+        run = Run(name, labels[order], numbers[order], values.iloc[order], when)
         again = np.flatnonzero(np.diff(run.times) == 0)
         if again.size:
             which = f"run {name} has" if id else "there are"
@@ -79,19 +74,38 @@ def runs_of(
                 f"{which} two rows for the time {run.labels[again[0]]}",
                 remedy="drop one of them"
                 if id
-                else ("name the column that identifies runs (", Setting("id"), ")"),
+                else ("drop one, or name the column that identifies runs (", Setting("id"), ")"),
             )
         runs.append(run)
-    if not dates:
-        return runs, Clock(time)
-    seconds = usual_step(np.concatenate([np.diff(run.times) for run in runs]))
-    unit, length = _unit(seconds)
-    even = [Run(r.name, r.labels, positions(r, seconds) * length, r.values) for r in runs]
-    return even, Clock(time, unit, length)
+    counted_runs, clock = as_steps(runs, time, irregular)
+    return counted_runs, replace(clock, note="; ".join(filter(None, (note, clock.note))))
 
 
-def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
-    """The times as numbers, dates in seconds; whether they are dates."""
+def as_steps(runs: Sequence[Run], time: str, irregular: str) -> tuple[list[Run], Clock]:
+    """The runs with times in a unit from the start of each, if they are dates; and this unit."""
+    gaps = np.concatenate([np.diff(run.times) for run in runs])
+    dated = [run.dates for run in runs if run.dates is not None]
+    even = not gaps.size or bool((np.abs(gaps / usual_step(gaps) - 1) <= GRID_TOLERANCE).all())
+    if irregular == "steps" and not even:
+        note = "the times are not even: rows are steps"
+        rows = [replace(r, times=np.arange(len(r.times), dtype=np.float64)) for r in runs]
+        return rows, Clock(time, ROWS, 1.0, note) if dated else Clock(None, note=note)
+    if not dated:
+        return list(runs), Clock(time)
+    seconds = usual_step(gaps)
+    trading = None if even else trading_days(dated)
+    if trading is not None:
+        places = [trading.places(dates) for dates in dated]
+        counted = [replace(run, times=at) for run, at in zip(runs, places, strict=True)]
+        return counted, Clock(time, TRADING_DAYS, 1.0, trading.note)
+    unit, length = unit_of(seconds)
+    return [replace(r, times=positions(r, seconds) * length) for r in runs], Clock(
+        time, unit, length
+    )
+
+
+def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, np.ndarray | None, str]:
+    """The times as numbers, in seconds if they are dates; the dates; what was assumed of them."""
     column = table[time]
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax())
@@ -105,21 +119,12 @@ def _times(table: pd.DataFrame, time: str) -> tuple[np.ndarray, bool]:
                 value=float(numbers[row]),
                 remedy="drop or repair it",
             )
-        return numbers, False
-    if not pd.api.types.is_datetime64_any_dtype(column):
-        read = pd.to_datetime(column.astype(str), errors="coerce", format="ISO8601", utc=True)
-        if read.isna().any():
-            wrong = read.isna().to_numpy()
-            other = pd.to_numeric(column, errors="coerce").isna().to_numpy()
-            row = int((other if other.sum() < wrong.sum() else wrong).argmax())
-            raise ModelError(
-                f"{time} is {column.iloc[row]!r} in row {row}, neither a number nor a date",
-                value=column.iloc[row],
-                remedy="write dates as 1948-01-31",
-            )
-        column = read
-    first = column.min()
-    return ((column - first) / pd.Timedelta(seconds=1)).to_numpy(np.float64), True
+        return numbers, None, ""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        dates, note = utc_dates(column), ""
+    else:
+        dates, note = read_dates(column, time)
+    return (dates - dates.min()) / np.timedelta64(1, "s"), dates, note
 
 
 def single_step_runs() -> ModelError:
@@ -133,19 +138,6 @@ def usual_step(gaps: np.ndarray) -> float:
     return float(np.median(gaps))
 
 
-def _unit(seconds: float) -> tuple[str, float]:
-    """The unit of a step, and its length in this unit."""
-    days = seconds / UNIT_SECONDS["days"]
-    if 28 <= days <= 31 and days != 28:
-        return "months", 1.0
-    if 365 <= days <= 366:
-        return "years", 1.0
-    for unit, length in UNIT_SECONDS.items():
-        if seconds % length == 0:
-            return unit, seconds / length
-    return "seconds", seconds
-
-
 def positions(run: Run, step: float) -> np.ndarray:
     """Indices of the run's times on an even grid that begins with it."""
     gaps = np.diff(run.times) / step
@@ -155,7 +147,12 @@ def positions(run: Run, step: float) -> np.ndarray:
         raise ModelError(
             f"the times are not evenly spaced: {run.labels[odd[0]]} and {run.labels[odd[0] + 1]} "
             f"are {gaps[odd[0]]:.3g} steps apart",
-            remedy="bring them to even steps first",
+            value=str(run.labels[odd[0] + 1]),
+            remedy=(
+                "bring them to even steps first, or take rows as steps (",
+                Setting("irregular", "steps"),
+                ")",
+            ),
         )
     return np.concatenate([[0.0], np.cumsum(jumps)])
 

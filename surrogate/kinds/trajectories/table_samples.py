@@ -13,6 +13,19 @@ from surrogate.errors import ModelError
 from surrogate.kinds.trajectories.integer_types import smallest_integer_type
 from surrogate.kinds.trajectories.records import Run
 
+TIME_COLUMNS = (
+    "time",
+    "date",
+    "datetime",
+    "timestamp",
+    "t",
+    "step",
+    "day",
+    "week",
+    "month",
+    "year",
+)
+
 
 @dataclass(frozen=True)
 class TableSamples:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constraints import Formula, FormulaError, Layout, Signal, compiled, parse, signals
-from constraints.compile.dates import date_text, days_since_epoch, is_day
+from constraints.ast.dates import is_day
+from constraints.compile.dates import date_text, days_since_epoch
 from constraints.prove.contradictions import find
 
 LAYOUT = Layout(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -10,7 +11,7 @@ from constraints import parse
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 from surrogate.kinds.labels import label
-from surrogate.kinds.trajectories.plot import fan_chart, series
+from surrogate.kinds.trajectories.plot import fan_chart, plot, series
 
 
 def trajectories(samples: int = 200) -> xr.Dataset:
@@ -146,3 +147,34 @@ def test_dimensions_in_another_order() -> None:
     data = trajectories()
     turned = fan_chart(data.transpose("time", "sample"), ["A"]).axes[0].lines[-1]
     np.testing.assert_allclose(turned.get_ydata(), data.A.median("sample"))
+
+
+def dated(samples: int = 8) -> xr.Dataset:
+    days = np.arange("1948-01-10", "1948-03-06", 7, dtype="datetime64[D]").astype("datetime64[us]")
+    values = np.random.default_rng(0).normal(size=(samples, len(days)))
+    return xr.Dataset({"x": (("sample", "time"), values)}, {"time": days})
+
+
+def test_dates_are_ticks_and_data_without_dates_lie_on_the_same_steps() -> None:
+    other = dated().assign_coords(time=np.arange(8.0))
+    axis = plot(dated(), against=other)
+    axis.figure.canvas.draw()
+    labels = [each.get_text() for each in axis.get_xticklabels()]
+    assert {"Feb", "Mar"} & set(labels)
+    assert axis.get_xlabel() == ""
+    low, high = axis.get_xlim()
+    assert high - low < 100  # days: nothing was drawn at 1970
+
+
+def test_observed_dates_are_drawn_over_dates_and_refused_over_steps() -> None:
+    points = pd.DataFrame({"date": ["1948-01-17", "1948-02-14"], "x": [0.0, 1.0]})
+    axis = plot(dated(), observed=points)
+    assert [str(day)[:10] for day in axis.lines[-1].get_xdata()] == ["1948-01-17", "1948-02-14"]
+    with pytest.raises(
+        ModelError, match="date of the observed data holds dates, and the axis numb"
+    ):
+        plot(dated().assign_coords(time=np.arange(8.0)), observed=points)
+    with pytest.raises(
+        ModelError, match="time of the observed data holds numbers, and the axis dat"
+    ):
+        plot(dated(), observed=pd.DataFrame({"time": [1, 2], "x": [0.0, 1.0]}))

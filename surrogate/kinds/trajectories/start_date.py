@@ -1,0 +1,43 @@
+"""The date of the first step: samples of windows, which begin anywhere, get a calendar.
+
+Works on the JSON description of a codec, so that a scenario is checked before torch is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from surrogate.errors import ModelError
+from surrogate.kinds.trajectories.calendar import DATES, UNIT_SECONDS, Clock, dates_from
+from surrogate.kinds.trajectories.config_layout import list_in, mapping_in
+
+
+def starting(config: Mapping[str, Any], start: Any) -> dict[str, Any]:
+    """The description of a codec whose samples have dates, the first of them `start`."""
+    layout, coords = mapping_in(config, "layout"), mapping_in(config, "coords")
+    if "dates" in layout:
+        own = list_in(layout, "dates")
+        raise ModelError(
+            f"the samples of this model have dates already, from {own[0]} to {own[-1]}",
+            value=str(start),
+            remedy="leave out start, or train on windows of a series, which may begin anywhere",
+        )
+    time = coords.get("time") or {}
+    attrs = time.get("attrs") or {}
+    unit = str(attrs.get("units", "1"))
+    unit = f"{unit}s" if f"{unit}s" in UNIT_SECONDS else unit  # day, as simulators may say
+    dates = dates_from(start, [float(each) for each in list_in(layout, "times")], unit)
+    packed = {
+        "dims": ["time"],
+        "dtype": DATES,
+        "values": dates.view(np.int64).tolist(),
+        "attrs": Clock(None, unit).dated_attrs,
+    }
+    return {
+        **config,
+        "layout": {**layout, "dates": [str(day) for day in dates]},
+        "coords": {**coords, "time": packed},
+    }
