@@ -14,13 +14,15 @@ from functools import cached_property
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot, silu
+from torch.nn.functional import one_hot
 
+from surrogate.kinds.noising import contexts
+from surrogate.kinds.support import Support
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.features import Features, Step, drawn_size, static_size
 from surrogate.kinds.trajectories.sites import Sites, edges, ranges
-from surrogate.kinds.trajectories.support import Support
 from surrogate.kinds.trajectories.variables import Variable
+from surrogate.networks.head import Head
 from surrogate.networks.logistic_mixture import MIN_SCALE, LogisticMixture
 from surrogate.networks.temporal_mlp import TemporalMLP
 
@@ -28,28 +30,8 @@ COMPONENTS = 8  # of a mixture
 CONTEXT = 24  # features that a step gets of the noisy trajectory
 HEAD_WIDTH = 128
 TRUNK_DEPTH = 3
-MAX_EMBEDDED_SIGMA = 20.0
-BLIND = 1e6  # a noise level as good as infinite
 
 Values = Mapping[str, Tensor]
-
-
-class Head(nn.Module):
-    """Features (..., inputs) to the parameters of a distribution (..., outputs)."""
-
-    def __init__(self, inputs: int, outputs: int, width: int) -> None:
-        super().__init__()
-        self.enter = nn.Linear(inputs, width)
-        self.middle = nn.Linear(width, width)
-        self.leave = nn.Linear(width, outputs)
-        nn.init.zeros_(self.leave.weight)
-        nn.init.zeros_(self.leave.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = silu(self.enter(x))
-        hidden = hidden + silu(self.middle(hidden))
-        out: Tensor = self.leave(hidden)
-        return out
 
 
 class Conditionals(nn.Module):
@@ -88,17 +70,9 @@ class Conditionals(nn.Module):
 
     def context(self, noisy: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """What noisy trajectories (B, C, T) at noise levels (B,) tell each step, (B, T, CONTEXT),
-        and the points shrunk to what they tell of themselves, (B, C, T).
-
-        At the level BLIND they tell nothing: they must be 0, and share one context."""
-        shrunk = noisy / (1 + sigma**2)[:, None, None]
-        blind = sigma >= BLIND
-        last = blind.nonzero()[:1, 0]  # stands for all of them
-        read = torch.cat([(~blind).nonzero()[:, 0], last])
-        level = sigma[read].clamp_max(MAX_EMBEDDED_SIGMA).log() / 4
-        made: Tensor = self.trunk(shrunk[read], level)
-        place = torch.where(blind, len(read) - 1, (~blind).cumsum(0) - 1)
-        return made[place].mT + self.place_in_time, shrunk
+        and the points shrunk to what they tell of themselves, (B, C, T)."""
+        made, shrunk = contexts(self.trunk, noisy, sigma)
+        return made.mT + self.place_in_time, shrunk
 
     def static_input(self, j: int, context: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
         """What is known of a static from the noisy trajectory, (B, n): its copies are averaged."""

@@ -13,16 +13,16 @@ from torch import Generator, Tensor
 
 from surrogate.kinds.conditions import Conditions
 from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
+from surrogate.kinds.noising import BLIND, noised
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
-from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values, log_interval
-from surrogate.kinds.trajectories.drawing import Drawing, Weighted
+from surrogate.kinds.trajectories.conditionals import Conditionals, Values, log_interval
+from surrogate.kinds.trajectories.drawing import Drawing
 from surrogate.kinds.trajectories.features import Step, shifted
 from surrogate.kinds.trajectories.sites import Site, latent
 from surrogate.kinds.trajectories.variables import Variable
+from surrogate.kinds.weighted import Weighted
 
 STEPS_PER_SAMPLE = 16  # of a trajectory that a training step looks at
-SIGMA_LOW, SIGMA_HIGH = 0.1, 4.0  # noise levels that the decoder learns to start from
-BLIND_SHARE = 0.4  # of training samples without any noisy trajectory
 
 
 class TrajectoryDecoder(Decoder):
@@ -38,22 +38,22 @@ class TrajectoryDecoder(Decoder):
     def measure(self, clean: Tensor) -> None:
         self.conditionals.features.measure(self.sites.values(clean))
 
+    @property
+    def coordinates(self) -> int:
+        return math.prod(self.sites.codec.shape)
+
     def signals(self, y: Tensor) -> dict[str, Tensor]:
-        return self.sites.linear.decode(y)
+        return self.sites.linear.decode(y.reshape(-1, *self.sites.codec.shape))
 
     # --- learning ---------------------------------------------------------------------------------
 
     def loss(self, clean: Tensor, generator: Generator) -> Tensor:
         clean = clean.cpu()
         count, steps = len(clean), self.sites.steps
-        uniform = torch.rand((2, count), generator=generator)
-        sigma = SIGMA_LOW * (SIGMA_HIGH / SIGMA_LOW) ** uniform[0]
-        blind = uniform[1] < BLIND_SHARE
-        noise = torch.randn(clean.shape, generator=generator)
-        noisy = torch.where(blind[:, None, None], 0.0, clean + sigma[:, None, None] * noise)
+        noisy, sigma = noised(clean, generator)
         order = torch.rand((count, steps), generator=generator).argsort(1)
         chosen = order[:, : min(STEPS_PER_SAMPLE, steps)]
-        return self._loss(clean, noisy, torch.where(blind, BLIND, sigma), chosen)
+        return self._loss(clean, noisy, sigma, chosen)
 
     @torch.no_grad()
     def log_prob(self, clean: Tensor) -> Tensor:
