@@ -173,8 +173,10 @@ class Scenario:
     def pins(self) -> Pins:
         """The linear equations and inequalities of a hard formula, for a decoder to meet."""
         decoder = self.prior.decoder
-        if decoder is None or not self.hard:
+        if decoder is None:
             return Pins.none(self.size)
+        if not self.hard:
+            return Pins.none(self.instances * decoder.coordinates)
 
         def signals(y: Tensor) -> Tensor:
             made = decoder.signals(y.reshape(-1, decoder.coordinates))

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+import torch
+from torch import Generator, Tensor, nn
 from torch.nn.functional import silu
+
+
+class Dropout:
+    """A share of the features set to 0, the others scaled up (Srivastava et al. 2014); the random
+    numbers are those of a generator, so that a run can be resumed."""
+
+    def __init__(self, share: float, generator: Generator) -> None:
+        self.share, self.generator = share, generator
+
+    def __call__(self, x: Tensor) -> Tensor:
+        kept = torch.rand(x.shape, generator=self.generator) >= self.share
+        return x * kept / (1 - self.share)
 
 
 class Head(nn.Module):
@@ -17,8 +30,10 @@ class Head(nn.Module):
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         hidden = silu(self.enter(x))
+        hidden = hidden if dropout is None else dropout(hidden)
         hidden = hidden + silu(self.middle(hidden))
+        hidden = hidden if dropout is None else dropout(hidden)
         out: Tensor = self.leave(hidden)
         return out
