@@ -8,15 +8,21 @@ from torch.nn.functional import silu
 
 
 class Dropout:
-    """A share of the features set to 0, the others scaled up (Srivastava et al. 2014); the random
-    numbers are those of a generator, so that a run can be resumed."""
+    """A share of the features set to 0, the others scaled up (Srivastava et al. 2014).
+
+    The random numbers are those of a generator, so that a run can be resumed. Each `place` has
+    one mask: networks that learn apart from each other share it.
+    """
 
     def __init__(self, share: float, generator: Generator) -> None:
         self.share, self.generator = share, generator
+        self._masks: dict[int, Tensor] = {}
 
-    def __call__(self, x: Tensor) -> Tensor:
-        kept = torch.rand(x.shape, generator=self.generator) >= self.share
-        return x * kept / (1 - self.share)
+    def __call__(self, x: Tensor, place: int) -> Tensor:
+        if place not in self._masks:
+            kept = torch.rand(x.shape, generator=self.generator) >= self.share
+            self._masks[place] = kept / (1 - self.share)
+        return x * self._masks[place]
 
 
 class Head(nn.Module):
@@ -32,8 +38,8 @@ class Head(nn.Module):
 
     def forward(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         hidden = silu(self.enter(x))
-        hidden = hidden if dropout is None else dropout(hidden)
+        hidden = hidden if dropout is None else dropout(hidden, 0)
         hidden = hidden + silu(self.middle(hidden))
-        hidden = hidden if dropout is None else dropout(hidden)
+        hidden = hidden if dropout is None else dropout(hidden, 1)
         out: Tensor = self.leave(hidden)
         return out

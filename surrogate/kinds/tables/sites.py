@@ -25,6 +25,7 @@ MAX_CHOICES = 64  # values of a number that is drawn as a choice
 MIN_CHOICE_ROWS = 50  # rows of the data per such value
 MAX_FREE_CHOICES = 8  # values up to which the rows do not matter
 MIN_LOG_SCALE, MAX_LOG_SCALE = -4.6, 2.0  # of a component, in units of the latent
+MAX_SEEN = 5.0  # standard deviations, beyond which values look the same to later heads
 INNER = 0.5  # the share of an atom's piece below its centre
 
 
@@ -180,7 +181,7 @@ class Number(Site):
     def __init__(self, column: NumericColumn, at: slice) -> None:
         self.column, self.at, self.coordinates = column, at, 1
         self.outputs = 3 * COMPONENTS + (column.known is not None)
-        self.features = 1 + (column.known is not None)
+        self.features = 2 + (column.known is not None)
         low, high = parts.outer_bounds(column.quantiles)
         self.low, self.high = torch.from_numpy(low), torch.from_numpy(high)
 
@@ -190,6 +191,14 @@ class Number(Site):
         assert known is not None
         share = float(np.diff(known.edges)[-1])
         return float(np.log(share / (1 - share)))
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        """Mean and standard deviation of the values."""
+        quantiles = self.column.quantiles
+        shares, middle = np.diff(quantiles.edges), (quantiles.start + quantiles.stop) / 2
+        mean = float(shares @ middle)
+        return mean, float(shares @ (middle - mean) ** 2) ** 0.5 or 1.0
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return self.column.numbers(x[:, self.at])
@@ -204,7 +213,9 @@ class Number(Site):
         return torch.where(y.isnan(), 0.0, z)
 
     def seen(self, y: Tensor) -> Tensor:
-        found = [self.latent(y), y.isfinite().to(y)]
+        centre, sd = self._moments
+        value = torch.where(y.isnan(), 0.0, (y - centre) / sd).clamp(-MAX_SEEN, MAX_SEEN)
+        found = [self.latent(y), value, y.isfinite().to(y)]
         return torch.stack(found[: self.features], 1).float()
 
     def data_units(self, y: Tensor) -> Tensor:

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 import torch
 
+from constraints import parse
 from surrogate.errors import ModelError
+from surrogate.guidance.scenario import Scenario
 from surrogate.kinds import noising
-from surrogate.kinds.decoder import NO_SIGNAL, Pins
+from surrogate.kinds.decoder import NO_SIGNAL, Pins, Uniforms
 from surrogate.kinds.tables.codec import TableCodec
 from surrogate.kinds.tables.decoder import TableDecoder
 from surrogate.kinds.tables.schema import to_frame
@@ -91,6 +93,32 @@ def test_rows_are_drawn_with_their_probabilities() -> None:
     assert (
         np.abs(found / N - expected) <= SIGMAS * np.sqrt(expected * (1 - expected) / N) + 2 / N
     ).all()
+
+
+def test_a_number_of_many_values_may_be_missing() -> None:
+    values = np.arange(12.0).repeat(10)
+    frame = pd.DataFrame({"x": np.where(np.arange(120) % 10 < 3, np.nan, values)})
+    decoder = decoder_of(dataset(frame))
+    assert isinstance(decoder.drawn.sites[0], Number)
+    _, p = listed(decoder, frame)
+    assert float(p.sum()) == pytest.approx(1, abs=1e-5)
+    assert plain(decoder)["x"].isna().mean() == pytest.approx(float(p[0]), abs=0.02)
+
+
+class Ones(Uniforms):
+    """The last point of every interval."""
+
+    def __call__(self, each: int) -> torch.Tensor:
+        return torch.ones(each, self.count, dtype=torch.float64)
+
+
+def test_the_end_of_an_interval_is_drawn_as_a_value_in_it() -> None:
+    frame = pd.DataFrame({"x": np.arange(12.0).repeat(10)})
+    decoder = decoder_of(dataset(frame))
+    site, wanted = decoder.drawn.sites[0], torch.arange(12.0).double()
+    head = torch.zeros(12, site.outputs)
+    drawn = site.draw(head, wanted - 0.5, wanted, False, Ones(generator(), 12))
+    assert torch.equal(drawn, wanted)
 
 
 def test_it_learns_a_small_joint_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +204,24 @@ def test_orders_with_sums_hold() -> None:
     made = plain(decoder, 3_000)
     assert (made["total"] == made["low"] + made["mid"]).all()
     assert (made["low"] <= made["mid"]).all()
+
+
+def test_rows_in_which_a_later_value_has_no_place_are_drawn_again() -> None:
+    """Between 26 and 29 there is no multiple of 5."""
+    random = np.random.default_rng(0)
+    low, high = np.array([(1, 29), (1, 99), (26, 99)]).repeat(100, axis=0).T
+    mid = 5 * random.integers((low + 4) // 5, high // 5 + 1)
+    frame = pd.DataFrame({"low": low, "high": high, "mid": mid})
+    decoder = decoder_of(dataset(frame, ["low <= mid", "mid <= high"]))
+    assert decoder.drawn.sites[-1].name == "mid"
+    made = plain(decoder, 2_000)
+    assert (made["low"] <= made["mid"]).all()
+    assert (made["mid"] <= made["high"]).all()
+    given = pins(decoder, ({"low": 1.0}, 20.0, 30.0))  # no weight where there is no place
+    draw = decoder.draw(nothing(decoder, 2_000), NO_SIGNAL, generator(3), given)
+    high_drawn = frame_of(decoder, draw.x)["high"].to_numpy()
+    assert (high_drawn == 29).any()
+    assert (draw.log_weights.isfinite().numpy() == (high_drawn == 99)).all()
 
 
 def test_the_probabilities_under_an_order_add_up_to_1() -> None:
@@ -297,6 +343,16 @@ def test_a_model_is_stored_with_its_decoder_and_one_without_loads(tmp_path: Path
     assert len(old.sample(10)) == 10
     with pytest.raises(ModelError):
         old.sample(10, where="alcohol >= 10", method="sequential")
+
+
+def test_a_soft_scenario_about_two_rows_has_no_conditions_to_meet() -> None:
+    data = dataset(discrete())
+    model = Surrogate.untrained(TableCodec.fit(data), 0, width=32, depth=1)
+    scenario = Scenario(model, parse("size[1] > size[2]"), hardness=2.0)
+    assert len(scenario.pins) == 0
+    x, draw = scenario.decode(torch.zeros(7, scenario.size), 1.0, generator())
+    assert x.shape == (7, scenario.size)
+    assert bool((draw.log_weights == 0).all())
 
 
 def test_a_scenario_has_the_probability_that_enumeration_gives() -> None:
