@@ -116,7 +116,7 @@ class TableCodec(Codec):
 
     @property
     def imposed_rules(self) -> Mapping[str, Formula]:
-        """None: sums hold by construction, and orders between columns are only checked."""
+        """None: sums hold by construction, and orders between columns by the decoder."""
         return NONE
 
     def _parts(self) -> Iterator[tuple[Column, slice | list[int]]]:

@@ -349,7 +349,8 @@ def test_a_soft_scenario_about_two_rows_has_no_conditions_to_meet() -> None:
     data = dataset(discrete())
     model = Surrogate.untrained(TableCodec.fit(data), 0, width=32, depth=1)
     scenario = Scenario(model, parse("size[1] > size[2]"), hardness=2.0)
-    assert len(scenario.pins) == 0
+    assert model.decoder is not None
+    assert scenario.pins.rows.shape == (0, 2 * model.decoder.coordinates)
     x, draw = scenario.decode(torch.zeros(7, scenario.size), 1.0, generator())
     assert x.shape == (7, scenario.size)
     assert bool((draw.log_weights == 0).all())
