@@ -84,6 +84,7 @@ class Decoder(nn.Module, ABC):
     """p(x_0 | x_σ) as a network; normalised points have the shape of the codec's."""
 
     handover: float = HANDOVER  # the noise level at which it takes over from the diffusion
+    plain_handover: float = HANDOVER  # the same for plain samples, which have nothing to meet
 
     @abstractmethod
     def measure(self, clean: Tensor) -> None:

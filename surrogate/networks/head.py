@@ -26,15 +26,21 @@ class Dropout:
 
 
 class Head(nn.Module):
-    """Features (..., inputs) to the parameters of a distribution (..., outputs)."""
+    """Features (..., inputs) to the parameters of a distribution (..., outputs), all 0 at first.
 
-    def __init__(self, inputs: int, outputs: int, width: int) -> None:
+    `linear`: a linear map of the features is added, which is what sharp relations are made of.
+    """
+
+    def __init__(self, inputs: int, outputs: int, width: int, linear: bool = False) -> None:
         super().__init__()
         self.enter = nn.Linear(inputs, width)
         self.middle = nn.Linear(width, width)
         self.leave = nn.Linear(width, outputs)
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)
+        self.linear = nn.Linear(inputs, outputs, bias=False) if linear else None
+        if self.linear is not None:
+            nn.init.zeros_(self.linear.weight)
 
     def forward(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         hidden = silu(self.enter(x))
@@ -42,4 +48,4 @@ class Head(nn.Module):
         hidden = hidden + silu(self.middle(hidden))
         hidden = hidden if dropout is None else dropout(hidden, 1)
         out: Tensor = self.leave(hidden)
-        return out
+        return out if self.linear is None else out + self.linear(x)

@@ -35,7 +35,7 @@ class Conditionals(nn.Module):
         self.heads = nn.ModuleList()
         inputs = CONTEXT + size
         for site in self.drawn.sites:
-            self.heads.append(Head(inputs, site.outputs, width or HEAD_WIDTH))
+            self.heads.append(Head(inputs, site.outputs, width or HEAD_WIDTH, linear=True))
             inputs += site.features
 
     def context(self, noisy: Tensor, sigma: Tensor) -> Tensor:

@@ -20,11 +20,14 @@ from surrogate.kinds.weighted import Weighted
 from surrogate.networks.head import Dropout
 
 DROPOUT = 0.1  # share of the features of heads
+PLAIN_HANDOVER = 0.125  # noise level: the decoder knows least about how columns go together
 MAX_REDRAWS = 20  # of rows for which laws leave a later value no place
 
 
 class TableDecoder(Decoder):
     """See the module."""
+
+    plain_handover = PLAIN_HANDOVER
 
     def __init__(
         self, codec: TableCodec, width: int | None = None, depth: int | None = None

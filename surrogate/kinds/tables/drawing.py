@@ -115,7 +115,7 @@ class Drawing:
     def _place(self, j: int, site: Choice | Number, y: Tensor) -> None:
         """Write a value into the encoded rows, and count it for the conditions."""
         if self.uniform is not None:
-            spread = self.uniform(site.at.stop - site.at.start).mT.numpy()
+            spread = self.uniform(site.ties).mT.numpy()
             self.x[:, site.at] = torch.from_numpy(site.encoded(y.numpy(), spread))
         coordinates = self.drawn.coordinates_of((self.instance, j))
         self.conditions.add(site.data_units(y), coordinates)

@@ -48,6 +48,11 @@ class Site(ABC):
         return self.column.name
 
     @property
+    def ties(self) -> int:
+        """Uniform numbers that break ties of an encoded value."""
+        return self.column.size if isinstance(self.column, NumericColumn) else 0
+
+    @property
     def optional(self) -> bool:
         """Whether a number may be missing."""
         return isinstance(self.column, NumericColumn) and self.column.known is not None
@@ -58,7 +63,7 @@ class Site(ABC):
 
     @abstractmethod
     def encoded(self, y: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Channels (B, size) of values."""
+        """Channels (B, size) of values; `uniform` (B, ties)."""
 
     @abstractmethod
     def seen(self, y: Tensor) -> Tensor:
@@ -180,7 +185,7 @@ class Number(Site):
 
     def __init__(self, column: NumericColumn, at: slice) -> None:
         self.column, self.at, self.coordinates = column, at, 1
-        self.outputs = 3 * COMPONENTS + (column.known is not None)
+        self.outputs = 3 * COMPONENTS + 2 + (column.known is not None)
         self.features = 2 + (column.known is not None)
         low, high = parts.outer_bounds(column.quantiles)
         self.low, self.high = torch.from_numpy(low), torch.from_numpy(high)
@@ -222,10 +227,15 @@ class Number(Site):
         return y.nan_to_num(0.0)[:, None]
 
     def mixture(self, head: Tensor) -> LogisticMixture:
+        """The distribution of z. Its components are placed about a common centre, in units of a
+        common scale: a sharp relation to other columns moves them together."""
         log_weights, location, log_scale = head[:, : 3 * COMPONENTS].chunk(3, -1)
+        centre, common = head[:, 3 * COMPONENTS : 3 * COMPONENTS + 2].chunk(2, -1)
         places = torch.linspace(-1.5, 1.5, COMPONENTS)
-        log_scale = (log_scale - 1).clamp(MIN_LOG_SCALE, MAX_LOG_SCALE)
-        return LogisticMixture(torch.log_softmax(log_weights, -1), location + places, log_scale)
+        scale = torch.exp(common.clamp(MIN_LOG_SCALE, MAX_LOG_SCALE))
+        log_scale = (log_scale + common - 1).clamp(MIN_LOG_SCALE, MAX_LOG_SCALE)
+        location = centre + scale * (location + places)
+        return LogisticMixture(torch.log_softmax(log_weights, -1), location, log_scale)
 
     def _log_present(self, head: Tensor, sign: float) -> Tensor:
         return logsigmoid(sign * (head[:, -1] + self.present_logit))
