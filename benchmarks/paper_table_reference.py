@@ -16,7 +16,7 @@ import xarray as xr
 from paper_bench import Bench, Cost, Row, measured
 from paper_table_models import Case, Trained
 
-from surrogate.guidance.method import method_named
+from surrogate.guidance.method import AUTO, method_named
 from surrogate.guidance.sampler import sample
 from surrogate.kinds.tables.schema import to_frame
 
@@ -129,7 +129,7 @@ def conditional(
     name: str,
 ) -> tuple[Row, float]:
     """A row about the samples of a method, and the error of their correlations."""
-    slow = method_named(settings["method"]).guided
+    slow = settings["method"] != AUTO and method_named(settings["method"]).guided
     count = bench.slow if slow else bench.samples
     cost = Cost(count, 0)
     with measured(cost):
@@ -138,7 +138,7 @@ def conditional(
     cost.evaluations = found.evaluations / count
     frame = columns_of(made.dataset, given.table)
     row = Row(
-        f"{name}: {settings['method']}",
+        f"{name}: {found.method}",
         cost,
         {"column": reference.distances_to(frame)},
         {"column": reference.floor(count)},

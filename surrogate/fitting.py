@@ -27,10 +27,11 @@ from surrogate.diffusion.training import State, Trainer
 from surrogate.errors import ModelError, TrainingError, suggesting, whole_number
 from surrogate.kinds import kind_of
 from surrogate.kinds.codec import NONE
+from surrogate.kinds.decoder import HANDOVER
 from surrogate.kinds.rule_options import RuleOptions, Where
 from surrogate.model import Surrogate
 from surrogate.random import Training, stream
-from surrogate.validation import validate
+from surrogate.validation import plain_solver, validate
 
 MIN_SAMPLES = 50  # to learn from
 CHECKPOINT_SECONDS = 30.0  # between checkpoints, beside those at every validation
@@ -102,7 +103,8 @@ class Run:
         loss = Loss(weights=None if weights is None else weights.to(device))
         if self.model.decoder is not None:
             self.model.decoder.measure(self._block())
-            loss = Loss(levels=ABOVE_HANDOVER)  # what is below, the decoder learns
+            if self.model.decoder.plain_handover == HANDOVER:  # what is below, the decoder learns
+                loss = Loss(levels=ABOVE_HANDOVER)
         self.trainer = Trainer(
             self.model.denoiser,
             _OnDevice(self.source, device),
@@ -181,6 +183,8 @@ class Run:
             "settings": asdict(self.preset.settings),
             "looks": [asdict(look) for look in self.trainer.looks],
         }
+        if (solver := plain_solver(self.model, self.data, self.split, self.seed)) is not None:
+            self.model.about["solver"] = solver
         try:
             self.model.about["card"] = validate(self.model, self.data, self.split, self.seed)
         except (ModelError, ValueError, ArithmeticError, LookupError) as problem:

@@ -154,7 +154,7 @@ class Surrogate:
             )
         solver = solver_named(solver or self.default_solver, self.decoder is not None)
         steps = steps_of(solver, steps)
-        handover = None if self.decoder is None else self.decoder.handover
+        handover = None if self.decoder is None else self.decoder.plain_handover
         denoiser = self.bounded if bounded else self.denoiser
         parts = []
         batch = max(1, min(BATCH_SAMPLES, BATCH_NUMBERS // math.prod(self.shape)))
@@ -170,7 +170,7 @@ class Surrogate:
                 x = SIGMA_MAX * noise.to(self.device)
                 made = solve(solver, denoiser, x, steps, self.covariance, generator, handover).cpu()
                 if self.decoder is not None:
-                    level = self.decoder.handover
+                    level = self.decoder.plain_handover
                     made = self.decoder.draw(made, level, generator, total=batch).x
                 elif bounded:
                     made = self.codec.within(made)
@@ -180,8 +180,11 @@ class Surrogate:
 
     @property
     def default_solver(self) -> str:
-        """The solver of plain samples, unless another is requested."""
-        return "ode" if self.decoder is None else AUTOREGRESSIVE
+        """The solver of plain samples, unless another is requested: the one that held-out data
+        have chosen, if they have."""
+        if self.decoder is None:
+            return "ode"
+        return str(self.about.get("solver", AUTOREGRESSIVE))
 
     @property
     def bounded(self) -> Denoiser:

@@ -37,6 +37,7 @@ class Evaluation(IntEnum):
 
     LIKELIHOOD_DEQUANTISATION = 9
     LEARNED_CHOICE = 12
+    SOLVER_CHOICE = 30
 
 
 class Sampling(IntEnum):

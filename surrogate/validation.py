@@ -17,10 +17,33 @@ from surrogate.data import evaluate
 from surrogate.diffusion.split import Split
 from surrogate.model import Surrogate
 from surrogate.random import Evaluation as Stream
-from surrogate.random import stream
+from surrogate.random import derived, stream
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 MAX_COMPARED_NUMBERS = 2_000_000  # in all samples that are compared
 MIN_VALIDATION_SAMPLES = 1_000  # however large they are
+MIN_JUDGED_SAMPLES, MAX_JUDGED_SAMPLES = 200, 2_000  # held-out ones that choose a solver
+DIFFUSION = "ode"
+
+
+def plain_solver(model: Surrogate, data: xr.Dataset, split: Split, seed: int) -> str | None:
+    """The solver whose plain samples trees tell least from held-out data, of the decoder by itself
+    and of the diffusion that leaves only the last noise to it; the latter where the data are few.
+
+    None where there is no choice.
+    """
+    if model.decoder is None or not model.kind.compares_solvers:
+        return None
+    rows = split.held_out[:: math.ceil(len(split.held_out) / MAX_JUDGED_SAMPLES)]
+    if len(rows) < MIN_JUDGED_SAMPLES:
+        return DIFFUSION
+    reference = data.isel(sample=rows).load()
+    own = derived(seed, Stream.SOLVER_CHOICE)
+    found = {}
+    for solver in (DIFFUSION, AUTOREGRESSIVE):
+        samples = model.dataset(len(rows), seed=own, solver=solver)
+        found[solver] = evaluate(samples, reference, seed=own).classifier.accuracy
+    return min(found, key=lambda solver: found[solver])
 
 
 def validate(model: Surrogate, data: xr.Dataset, split: Split, seed: int) -> dict[str, Any]:

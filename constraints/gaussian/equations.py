@@ -29,6 +29,7 @@ from constraints.layout.signals import Layout
 MAX_EQUATION_WIDTH = 0.1  # of the data's span: an interval up to it counts as an equation
 MAX_EQUATION_STEPS = 200  # steps up to which `forall` is one equation for each
 MAX_EQUATION_PIXELS = 4_096  # the same for pixels
+OPEN_END_GAP = 1e-9  # relative, between an open end and the values next to it
 ROW_TOLERANCE = 1e-9  # up to which a coefficient is zero and two rows are equal
 
 
@@ -157,9 +158,10 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
         found, constants = affine(atom, frame, layout, program.end, like)
         width = HARD_EQUALITY_HALF_WIDTH if atom.equality else 0.0
         half = 0.5 if atom.integer else max(atom.slack, width)
+        first, last = _closed(atom)
         rows.append(found)
-        low.append(atom.low - constants - half)
-        high.append(atom.high - constants + half)
+        low.append(first - constants - half)
+        high.append(last - constants + half)
         nothing = found.abs().amax(1) <= ROW_TOLERANCE
         if bool((nothing & ((low[-1] > 0) | (high[-1] < 0))).any()):
             raise ImpossibleError(
@@ -168,6 +170,21 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
                 remedy="leave out the places that an operator such as masked sets to 0",
             )
     return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
+
+
+def _closed(atom: Atom) -> tuple[float, float]:
+    """The ends of an atom; open ones of whole numbers and of single values moved inwards.
+
+    A sum that is rounded may be on either side of an open end: its verdict decides.
+    """
+    low, high = atom.low, atom.high
+    if atom.integer and (atom.open_low or atom.open_high):
+        first, last = atom.whole_bounds()
+        return first if atom.open_low else low, last if atom.open_high else high
+    if len(atom.terms) == 1:
+        low += OPEN_END_GAP * (1 + abs(low)) if atom.open_low else 0.0
+        high -= OPEN_END_GAP * (1 + abs(high)) if atom.open_high else 0.0
+    return low, high
 
 
 def _distinct(found: Equations) -> Equations:

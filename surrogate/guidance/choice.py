@@ -28,6 +28,7 @@ from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.sequential import suits
 from surrogate.guidance.twisted import twist
 from surrogate.random import Sampling
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 from surrogate.sampling.steps import white
 
 PILOT_STEPS = 20  # noise levels of the pilot: enough to estimate an acceptance rate
@@ -81,7 +82,7 @@ def run_pilot(scenario: Scenario, seed: int, count: int) -> Pilot:
     began = time.monotonic()
     accepted = _drawn(scenario, seed, count, count)
     seconds = (time.monotonic() - began) / count
-    if scenario.prior.decoder is None:  # draws take as many evaluations as there are levels
+    if scenario.prior.default_solver != AUTOREGRESSIVE:  # as many evaluations as levels
         seconds *= REJECTION_STEPS / PILOT_STEPS
     return Pilot(accepted, seconds)
 

@@ -50,6 +50,10 @@ class Prior(Protocol):
         """Draws data from the last noise level; None where the denoiser does it all."""
 
     @property
+    def default_solver(self) -> str:
+        """The solver of plain samples."""
+
+    @property
     def digest(self) -> str:
         """Of the weights; empty where they were never saved."""
 

@@ -34,8 +34,9 @@ from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
 from constraints.compile.sums import without_sums
 from constraints.errors import ImpossibleError
-from constraints.gaussian.equations import Equations, all_conditions, bounds, conditions, split
+from constraints.gaussian.equations import Equations, all_conditions, bounds, split
 from constraints.gaussian.latent import to_latents
+from surrogate.guidance import linear_conditions
 from surrogate.guidance.prior import Prior
 from surrogate.kinds.decoder import Draw, Filter, Pins
 
@@ -93,9 +94,10 @@ class Scenario:
         self.hard = hardness is None
         self.semantics = HARD if hardness is None else LogProbabilistic(hardness)
         self.size = self.instances * math.prod(prior.shape)
-        latent = without_sums(self.program, prior.codec.sums())
-        latent = without_dependents(latent, prior.codec.followers(), soft=not self.hard)
-        latent = to_latents(latent, prior.codec.warps(), soft=not self.hard)
+        plain = without_sums(self.program, prior.codec.sums())
+        plain = without_dependents(plain, prior.codec.followers(), soft=not self.hard)
+        self._plain = plain  # in data units
+        latent = to_latents(plain, prior.codec.warps(), soft=not self.hard)
         if latent.lowered == FALSE and self.hard:
             raise ImpossibleError(
                 f"no value in the training data satisfies {formula}",
@@ -171,45 +173,49 @@ class Scenario:
     def pins(self) -> Pins:
         """The linear equations and inequalities of a hard formula, for a decoder to meet."""
         decoder = self.prior.decoder
-        if decoder is None or not self.hard:
+        if decoder is None:
             return Pins.none(self.size)
+        if not self.hard:
+            return Pins.none(self.instances * decoder.coordinates)
 
         def signals(y: Tensor) -> Tensor:
-            found: Tensor = self.latent_layout.flatten(
-                self.grouped(decoder.signals(self.shaped(y)))
-            )
+            made = decoder.signals(y.reshape(-1, decoder.coordinates))
+            found: Tensor = self.layout.flatten(self.grouped(made))
             return found
 
-        zero = torch.zeros(self.size, dtype=torch.float64)
-        matrix, offset = _linear_map(signals, zero, self.latent_layout.size)
-        own = self._linear_conditions
-        known = own.rows @ offset
-        return Pins(own.rows @ matrix, own.low - known, own.high - known)
+        zero = torch.zeros(self.instances * decoder.coordinates, dtype=torch.float64)
+        matrix, offset = _linear_map(signals, zero, self.layout.size)
+        made = linear_conditions.moved(self._linear_conditions, (matrix, offset))
+        return Pins(made.rows, made.low, made.high)
 
     @cached_property
     def _linear_conditions(self) -> Equations:
-        """The equations and the linear inequalities of the formula, in latent signals."""
-        parts = [self._equations, *([conditions(self.rest)] if self.rest is not None else [])]
-        return Equations(
-            torch.cat([part.rows for part in parts]),
-            torch.cat([part.low for part in parts]),
-            torch.cat([part.high for part in parts]),
-        )
+        """The equations and the linear inequalities of the formula, in data units."""
+        return linear_conditions.linear_conditions(self._plain)
 
     @property
     def handover(self) -> float:
         """The noise level at which the prior's decoder takes over: late where it is not told all
         of the formula, so that the diffusion has to meet the rest."""
         assert self.prior.decoder is not None
-        told_all = self.hard and (self.rest is None or all_conditions(self.rest))
+        told_all = self.hard and all_conditions(self._plain)
         return self.prior.decoder.handover if told_all else LATE_HANDOVER
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""
-        matrix, offset = self.jacobian(about)
-        own = self._linear_conditions
-        known = own.rows @ offset
-        return Equations(own.rows @ matrix, own.low - known, own.high - known)
+        own, warps = self._linear_conditions, self.prior.codec.warps()
+        latents = self.jacobian(about)
+        if not warps:
+            return linear_conditions.moved(own, latents)
+
+        def signals(x: Tensor) -> Tensor:
+            made = self.grouped(self.prior.codec.decode(self.shaped(x)))
+            found: Tensor = self.layout.flatten(made)
+            return found
+
+        values = _linear_map(signals, about, self.layout.size)
+        places = linear_conditions.by_place(warps, self.sample_layout, self.instances)
+        return linear_conditions.through_latents(own, values, latents, places)
 
     def decode(
         self,

@@ -86,6 +86,10 @@ class Conditions(Generic[S]):
         """The conditions that a site settles."""
         return self._settled.get(site, [])
 
+    def concern(self, coordinates: list[int]) -> bool:
+        """Whether any condition reads one of these coordinates."""
+        return bool((self.pins.rows[:, coordinates] != 0).any())
+
     def select(self, rows: Tensor) -> None:
         """Go on with some of the points."""
         self.sums = self.sums[rows]

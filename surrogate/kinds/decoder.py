@@ -24,7 +24,8 @@ HANDOVER = 1.0  # normalised units: from there on the decoder draws what the dif
 class Pins:
     """Linear conditions low <= rows @ y <= high: rows (k, D), ends (k,).
 
-    y are the coordinates of a point (D,) in data units, before they are transformed and normalised.
+    y are the coordinates of a point (D,) in data units, before they are transformed and normalised:
+    `Decoder.coordinates` of each instance.
     """
 
     rows: Tensor
@@ -83,6 +84,7 @@ class Decoder(nn.Module, ABC):
     """p(x_0 | x_σ) as a network; normalised points have the shape of the codec's."""
 
     handover: float = HANDOVER  # the noise level at which it takes over from the diffusion
+    plain_handover: float = HANDOVER  # the same for plain samples, which have nothing to meet
 
     @abstractmethod
     def measure(self, clean: Tensor) -> None:
@@ -116,9 +118,15 @@ class Decoder(nn.Module, ABC):
         """The log-weights (B,) that `draw` gives to these clean points where it draws them from
         these noisy ones, for points that meet the conditions."""
 
+    @property
+    @abstractmethod
+    def coordinates(self) -> int:
+        """How many coordinates in data units a sample has."""
+
     @abstractmethod
     def signals(self, y: Tensor) -> dict[str, Tensor]:
-        """The signals that formulas see of coordinates in data units (B, *shape): a linear map."""
+        """The signals that formulas see of coordinates in data units (B, coordinates): an affine
+        map."""
 
     @abstractmethod
     def log_prob(self, clean: Tensor) -> Tensor:

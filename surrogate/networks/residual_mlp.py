@@ -18,9 +18,14 @@ def fitting_width(size: int) -> int:
 
 
 class ResidualMLP(nn.Module):
-    """(B, D) to (B, D): linear in, `depth` blocks of `width`, linear out, initially zero."""
+    """(B, D) to (B, outputs): linear in, `depth` blocks of `width`, linear out, initially zero.
 
-    def __init__(self, size: int, width: int | None = None, depth: int = 4) -> None:
+    `outputs`: D unless given.
+    """
+
+    def __init__(
+        self, size: int, width: int | None = None, depth: int = 4, outputs: int | None = None
+    ) -> None:
         super().__init__()
         width = fitting_width(size) if width is None else width
         at_least_one(size=size, width=width, depth=depth)
@@ -28,12 +33,12 @@ class ResidualMLP(nn.Module):
         self.enter = nn.Linear(size, width)
         self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
-        self.leave = nn.Linear(width, size)
+        self.leave = nn.Linear(width, outputs or size)
         nn.init.zeros_(self.leave.weight)
         nn.init.zeros_(self.leave.bias)
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        """The network's output at x (B, D) and c_noise (B,) or (1,): (B, D)."""
+        """The network's output at x (B, D) and c_noise (B,) or (1,): (B, outputs)."""
         features = self.noise(noise)
         hidden = self.enter(x)
         for block in self.blocks:

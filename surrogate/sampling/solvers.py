@@ -16,7 +16,7 @@ from surrogate.sampling.steps import SIGMA_MAX, SIGMA_MIN
 
 AUTOREGRESSIVE = "autoregressive"
 SOLVERS = {
-    AUTOREGRESSIVE: "value by value, by the decoder alone; the default where a model has one",
+    AUTOREGRESSIVE: "value by value, by the decoder alone; the default of most models with one",
     "ode": "DPM-Solver++, few steps",
     "heun": "Heun, two evaluations a step",
     "sde": "the reverse SDE, with the data's covariance",

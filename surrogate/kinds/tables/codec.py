@@ -116,7 +116,7 @@ class TableCodec(Codec):
 
     @property
     def imposed_rules(self) -> Mapping[str, Formula]:
-        """None: sums hold by construction, and orders between columns are only checked."""
+        """None: sums hold by construction, and orders between columns by the decoder."""
         return NONE
 
     def _parts(self) -> Iterator[tuple[Column, slice | list[int]]]:
@@ -129,9 +129,9 @@ class TableCodec(Codec):
             source = column.determinant if isinstance(column, DerivedColumn) else column
             yield column, self._channels[source.name]
 
-    def _own(self) -> Iterator[tuple[Column, slice | list[int]]]:
-        """Each column with channels of its own, and these, in order."""
-        return ((column, at) for column, at in self._parts() if column.size)
+    def channels(self) -> list[tuple[Column, slice]]:
+        """Each column with channels of its own, and these."""
+        return [(column, self._channels[column.name]) for column in self.columns if column.size]
 
     @cached_property
     def _channels(self) -> dict[str, slice]:
@@ -153,7 +153,7 @@ class TableCodec(Codec):
         uniform = torch.rand((count, size), generator=generator, dtype=torch.float64).numpy()
         parts = [
             column.encode(np.asarray(rows[column.name].values), uniform[:, at])
-            for column, at in self._own()
+            for column, at in self.channels()
         ]
         return torch.from_numpy(np.concatenate(parts, 1)).to(dtype)
 
@@ -193,7 +193,7 @@ class TableCodec(Codec):
         return xr.Dataset(held, {"sample": np.arange(len(x))}, own)
 
     def within(self, x: Tensor) -> Tensor:
-        return torch.cat([column.within(x[:, at]) for column, at in self._own()], 1)
+        return torch.cat([column.within(x[:, at]) for column, at in self.channels()], 1)
 
     # --- compatibility and storage ----------------------------------------------------------------
 

@@ -145,6 +145,11 @@ class NumericColumn(Column):
                 "data that the model was made from",
                 remedy="drop such rows, or fill in a value",
             )
+        return self.encoded(numbers, uniform)
+
+    def encoded(self, numbers: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Numbers (n,), NaN where they are missing, as channels (n, size)."""
+        there = np.isfinite(numbers)
         parts = []
         if self.varies:
             filled = np.where(there, numbers, self.quantiles.start[0])
@@ -153,7 +158,7 @@ class NumericColumn(Column):
             parts.append(np.where(there, z, noise.forward(0 * filled, uniform[:, 0])))
         if self.known is not None:
             parts.append(self.known.forward(there.astype(np.float64), uniform[:, -1]))
-        return np.stack(parts, 1) if parts else np.zeros((len(values), 0))
+        return np.stack(parts, 1) if parts else np.zeros((len(numbers), 0))
 
     def decode(self, x: Tensor) -> Tensor:
         return self.quantiles.inverse(self.latent(x))
@@ -162,10 +167,15 @@ class NumericColumn(Column):
         return x[:, 0] if self.varies else x.new_zeros(len(x))
 
     def signals_of(self, x: np.ndarray) -> np.ndarray:
+        found = self.numbers(x)
+        return days_of(as_dates(found)) if self.kind == "date" else found  # to the second
+
+    def numbers(self, x: np.ndarray) -> np.ndarray:
+        """Channels (n, size) as numbers (n,), NaN where they are missing."""
         found = self.quantiles.finish(x[:, 0] if self.varies else np.zeros(len(x)))
         if self.known is not None:
             found = np.where(self.known.finish(x[:, -1]) > 0.5, found, np.nan)
-        return days_of(as_dates(found)) if self.kind == "date" else found  # to the second
+        return found
 
     def finish(self, x: np.ndarray) -> np.ndarray:
         return self.restored(self.signals_of(x))
@@ -270,8 +280,12 @@ class CategoricalColumn(Column):
                 value=words[row],
                 allowed=self.categories,
             )
+        return self.encoded(codes)
+
+    def encoded(self, codes: np.ndarray) -> np.ndarray:
+        """Indices of categories (n,) as channels (n, size)."""
         if not self.size:
-            return np.zeros((len(values), 0))
+            return np.zeros((len(codes), 0))
         made: np.ndarray = (self.codes[codes] - self.centre) / self.scale
         return made
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from surrogate.diffusion.presets import Preset
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
+    from surrogate.kinds.decoder import Decoder
     from surrogate.kinds.drawing import Drawing
     from surrogate.kinds.rule_options import RuleOptions, StatedRules
     from surrogate.reports.facts import Facts
@@ -76,6 +77,7 @@ class Tables(Kind):
     # --- learning ---------------------------------------------------------------------------------
 
     detects_copies = True
+    compares_solvers = True
 
     def with_rules(self, data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
         found: tuple[xr.Dataset, StatedRules] = tables.rules.with_rules(data, options)
@@ -99,6 +101,12 @@ class Tables(Kind):
     def network(self, codec: Codec, width: int | None, depth: int) -> nn.Module:
         (size,) = codec.shape
         return networks.residual_mlp.ResidualMLP(size, width, depth)
+
+    def decoder(
+        self, codec: Any, width: int | None = None, depth: int | None = None
+    ) -> Decoder | None:
+        made: Decoder = tables.decoder.TableDecoder(codec, width, depth)
+        return made
 
     def tuned(self, preset: Preset) -> Preset:
         return replace(preset, depth=min(preset.depth, MAX_TABLE_DEPTH))

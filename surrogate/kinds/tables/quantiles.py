@@ -79,7 +79,7 @@ class Quantiles:
     @cached_property
     def bounds(self) -> np.ndarray:
         """The edges as latents (m + 1,)."""
-        return self._latent(self.edges)
+        return self.latents(self.edges)
 
     @property
     def low(self) -> float:
@@ -116,9 +116,9 @@ class Quantiles:
         inside = (np.clip(values, low, high) - low) / np.where(wide, high - low, 1.0)
         share = np.where(wide, np.minimum(inside, 1 - PIECE_END_GAP), uniform)
         p = self.edges[near] + share * (self.edges[near + 1] - self.edges[near])
-        return self._latent(p)
+        return self.latents(p)
 
-    def _latent(self, p: np.ndarray) -> np.ndarray:
+    def latents(self, p: np.ndarray) -> np.ndarray:
         """The latents (n,) of probabilities (n,)."""
         found: np.ndarray = ndtri(self.beyond + (1 - 2 * self.beyond) * p)
         return found
@@ -157,7 +157,7 @@ class Quantiles:
         Gaussian approximation of a sum of columns uses slopes.
         """
         atom = self.start == self.stop
-        middle = self._latent((self.edges[:-1] + self.edges[1:]) / 2)
+        middle = self.latents((self.edges[:-1] + self.edges[1:]) / 2)
         z = np.stack([np.where(atom, middle, self.bounds[:-1]), self.bounds[1:]], 1)
         y = np.stack([self.start, self.stop], 1)
         kept = np.stack([np.ones_like(atom), ~atom], 1)
@@ -215,7 +215,7 @@ class Quantiles:
         start, stop = float(self.start[piece]), float(self.stop[piece])
         share = min(max((value - start) / (stop - start), 0.0), 1.0)
         p = self.edges[piece] + share * (self.edges[piece + 1] - self.edges[piece])
-        return float(self._latent(p))
+        return float(self.latents(p))
 
     # --- storage ----------------------------------------------------------------------------------
 

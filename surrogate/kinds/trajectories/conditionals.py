@@ -14,13 +14,15 @@ from functools import cached_property
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import one_hot, silu
+from torch.nn.functional import one_hot
 
+from surrogate.kinds.noising import contexts
+from surrogate.kinds.support import Support
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.features import Features, Step, drawn_size, static_size
 from surrogate.kinds.trajectories.sites import Sites, edges, latent, ranges, value
-from surrogate.kinds.trajectories.support import Support
 from surrogate.kinds.trajectories.variables import Variable
+from surrogate.networks.head import Dropout, Head
 from surrogate.networks.logistic_mixture import MIN_SCALE, LogisticMixture
 from surrogate.networks.temporal_mlp import TemporalMLP
 
@@ -29,32 +31,9 @@ CONTEXT = 24  # features that a step gets of the noisy trajectory
 HEAD_WIDTH = 128
 DROPOUT = 0.2  # of heads, where data are finite
 TRUNK_DEPTH = 3
-MAX_EMBEDDED_SIGMA = 20.0
 MIN_LOG_SCALE, MAX_LOG_SCALE = -6.0, 4.0  # of a component, in deviations of what is drawn
-BLIND = 1e6  # a noise level as good as infinite
 
 Values = Mapping[str, Tensor]
-
-
-class Head(nn.Module):
-    """Features (..., inputs) to the parameters of a distribution (..., outputs)."""
-
-    def __init__(self, inputs: int, outputs: int, width: int) -> None:
-        super().__init__()
-        self.enter = nn.Linear(inputs, width)
-        self.middle = nn.Linear(width, width)
-        self.leave = nn.Linear(width, outputs)
-        nn.init.zeros_(self.leave.weight)
-        nn.init.zeros_(self.leave.bias)
-
-    def forward(self, x: Tensor, masks: Tensor | None = None) -> Tensor:
-        """`masks` (2, B, 1, width) of dropout, shared by the steps of a sample (Gal & Ghahramani
-        2016, arXiv:1512.05287)."""
-        hidden = silu(self.enter(x))
-        hidden = hidden if masks is None else masks[0] * hidden
-        more = silu(self.middle(hidden))
-        out: Tensor = self.leave(hidden + (more if masks is None else masks[1] * more))
-        return out
 
 
 @dataclass(frozen=True)
@@ -104,7 +83,7 @@ class Conditionals(nn.Module):
         channels, steps = codec.shape
         self.trunk = TemporalMLP(channels, steps, depth=depth or TRUNK_DEPTH, outputs=CONTEXT)
         self.place_in_time = nn.Parameter(torch.zeros(steps, CONTEXT))
-        self.width = width = width or HEAD_WIDTH
+        width = width or HEAD_WIDTH
         self.static_heads, self.heads = nn.ModuleList(), nn.ModuleList()
         inputs = CONTEXT
         for v in sites.statics:
@@ -124,30 +103,17 @@ class Conditionals(nn.Module):
         ends = {v.name: ranges(v) for v in numbers}
         return Support(order, codec.linear_laws, codec.relations, ends, whole)
 
-    def masks(self, count: int, generator: Generator) -> Tensor | None:
-        """Dropout of the heads of `count` samples, (heads, 2, count, 1, width); None for processes
-        whose simulations do not end."""
-        if self.features.prediction is None or not self.heads:
-            return None
-        shape = len(self.heads), 2, count, 1, self.width
-        kept = torch.rand(shape, generator=generator) >= DROPOUT
-        return kept / (1 - DROPOUT)
+    def dropout(self, generator: Generator) -> Dropout | None:
+        """Of the heads in training; None for processes whose simulations do not end."""
+        return None if self.features.prediction is None else Dropout(DROPOUT, generator)
 
     # --- distributions ----------------------------------------------------------------------------
 
     def context(self, noisy: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """What noisy trajectories (B, C, T) at noise levels (B,) tell each step, (B, T, CONTEXT),
-        and the points shrunk to what they tell of themselves, (B, C, T).
-
-        At the level BLIND they tell nothing: they must be 0, and share one context."""
-        shrunk = noisy / (1 + sigma**2)[:, None, None]
-        blind = sigma >= BLIND
-        last = blind.nonzero()[:1, 0]  # stands for all of them
-        read = torch.cat([(~blind).nonzero()[:, 0], last])
-        level = sigma[read].clamp_max(MAX_EMBEDDED_SIGMA).log() / 4
-        made: Tensor = self.trunk(shrunk[read], level)
-        place = torch.where(blind, len(read) - 1, (~blind).cumsum(0) - 1)
-        return made[place].mT + self.place_in_time, shrunk
+        and the points shrunk to what they tell of themselves, (B, C, T)."""
+        made, shrunk = contexts(self.trunk, noisy, sigma)
+        return made.mT + self.place_in_time, shrunk
 
     def static_input(self, j: int, context: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
         """What is known of a static from the noisy trajectory, (B, n): its copies are averaged."""

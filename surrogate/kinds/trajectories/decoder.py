@@ -13,16 +13,17 @@ from torch import Generator, Tensor
 
 from surrogate.kinds.conditions import Conditions
 from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
+from surrogate.kinds.noising import BLIND, noised
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
-from surrogate.kinds.trajectories.conditionals import BLIND, Conditionals, Values
-from surrogate.kinds.trajectories.drawing import Drawing, Weighted
+from surrogate.kinds.trajectories.conditionals import Conditionals, Values
+from surrogate.kinds.trajectories.drawing import Drawing
 from surrogate.kinds.trajectories.features import Step, shifted
 from surrogate.kinds.trajectories.sites import Site
 from surrogate.kinds.trajectories.variables import Variable
+from surrogate.kinds.weighted import Weighted
+from surrogate.networks.head import Dropout
 
 STEPS_PER_SAMPLE = 16  # of a trajectory that a training step looks at
-SIGMA_LOW, SIGMA_HIGH = 0.1, 4.0  # noise levels that the decoder learns to start from
-BLIND_SHARE = 0.4  # of training samples without any noisy trajectory
 
 
 class TrajectoryDecoder(Decoder):
@@ -38,23 +39,23 @@ class TrajectoryDecoder(Decoder):
     def measure(self, clean: Tensor) -> None:
         self.conditionals.features.measure(self.sites.values(clean))
 
+    @property
+    def coordinates(self) -> int:
+        return math.prod(self.sites.codec.shape)
+
     def signals(self, y: Tensor) -> dict[str, Tensor]:
-        return self.sites.linear.decode(y)
+        return self.sites.linear.decode(y.reshape(-1, *self.sites.codec.shape))
 
     # --- learning ---------------------------------------------------------------------------------
 
     def loss(self, clean: Tensor, generator: Generator) -> Tensor:
         clean = clean.cpu()
         count, steps = len(clean), self.sites.steps
-        uniform = torch.rand((2, count), generator=generator)
-        sigma = SIGMA_LOW * (SIGMA_HIGH / SIGMA_LOW) ** uniform[0]
-        blind = uniform[1] < BLIND_SHARE
-        noise = torch.randn(clean.shape, generator=generator)
-        noisy = torch.where(blind[:, None, None], 0.0, clean + sigma[:, None, None] * noise)
+        noisy, sigma = noised(clean, generator)
         order = torch.rand((count, steps), generator=generator).argsort(1)
         chosen = order[:, : min(STEPS_PER_SAMPLE, steps)]
-        masks = self.conditionals.masks(count, generator) if torch.is_grad_enabled() else None
-        return self._loss(clean, noisy, torch.where(blind, BLIND, sigma), chosen, masks)
+        dropout = self.conditionals.dropout(generator) if torch.is_grad_enabled() else None
+        return self._loss(clean, noisy, sigma, chosen, dropout)
 
     @torch.no_grad()
     def log_prob(self, clean: Tensor) -> Tensor:
@@ -68,7 +69,7 @@ class TrajectoryDecoder(Decoder):
         noisy: Tensor,
         sigma: Tensor,
         t: Tensor,
-        masks: Tensor | None = None,
+        dropout: Dropout | None = None,
     ) -> Tensor:
         """Negative log-likelihood (B,), per number, estimated from the steps t (B, R)."""
         own, sites, values = self.conditionals, self.sites, self.sites.values(clean)
@@ -98,7 +99,7 @@ class TrajectoryDecoder(Decoder):
         nll = torch.zeros_like(context[..., 0])
         for j, v in enumerate(sites.series):
             y, last = values[v.name].gather(1, t), before[v.name]
-            head = own.heads[j](seen, None if masks is None else masks[j])
+            head = own.heads[j](seen, dropout)
             part = self._log_likelihood(v, head, y, last, now, before, t, stack)
             nll = nll - torch.where(sites.free[j][t], part, 0.0)
             now[v.name] = y

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from constraints import Layout, Signal, compiled, parse
-from constraints.gaussian.equations import bounds, split
+from constraints.gaussian.equations import bounds, conditions, split
 
 COUNTS = Layout.series("S I", 4, integer=True)
 REAL = Layout((Signal("x", "series", (3,), span=10.0),), (0.0, 1.0, 2.0))
@@ -98,3 +98,16 @@ def test_a_band_for_all_pixels_is_equations_with_room() -> None:
     assert rest is None
     assert len(found) == 8
     torch.testing.assert_close(found.high - found.low, torch.full((8,), 0.1).double())
+
+
+def test_open_ends_of_single_values_are_moved_inwards_and_those_of_counts_to_the_next() -> None:
+    columns = Layout((Signal("x", "column"), Signal("n", "column", integer=True)))
+    program = compiled(parse("x > 1 and n > 2 and x + n < 9"), columns)
+    found = conditions(program)
+    ends = {
+        tuple(row): low for row, low in zip(found.rows.tolist(), found.low.tolist(), strict=True)
+    }
+    assert 1 < ends[1.0, 0.0] < 1 + 1e-6
+    assert ends[0.0, 1.0] == 2.5
+    assert float(found.high.isfinite().sum()) == 1
+    assert float(found.high.min()) == 9  # a rounded sum may lie on either side

@@ -42,6 +42,10 @@ class Table(Decoder):
     def log_prob(self, clean: Tensor) -> Tensor:
         raise NotImplementedError
 
+    @property
+    def coordinates(self) -> int:
+        return STEPS
+
     def signals(self, y: Tensor) -> dict[str, Tensor]:
         return {"X": y.reshape(-1, STEPS)}
 

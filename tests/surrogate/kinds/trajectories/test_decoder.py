@@ -14,10 +14,10 @@ from torch import Tensor
 
 from constraints.physics.rules import from_network
 from simulators import models, simulate
+from surrogate.kinds import noising
 from surrogate.kinds.decoder import Pins
 from surrogate.kinds.labels import label
 from surrogate.kinds.signals import described
-from surrogate.kinds.trajectories import decoder as module
 from surrogate.kinds.trajectories.decoder import TrajectoryDecoder
 from tests.surrogate.analytic import SIGMAS, generator
 from tests.surrogate.kinds.trajectories.decoders import decoder_of, drawn, drawn_from, encoded, pins
@@ -125,7 +125,7 @@ def test_the_loss_without_a_noisy_trajectory_is_the_log_likelihood(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Per number that is drawn; exactly, where a training step looks at all steps."""
-    monkeypatch.setattr(module, "BLIND_SHARE", 1.0)
+    monkeypatch.setattr(noising, "BLIND_SHARE", 1.0)
     data = mixed(steps=4)
     decoder = decoder_of(data, size=0.4, transforms=TRANSFORMS)
     clean = encoded(decoder.sites.codec, data)

@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from constraints.physics.linear_laws import LinearLaw
+from surrogate.kinds.support import Support
 from surrogate.kinds.trajectories.conservation import Relation
-from surrogate.kinds.trajectories.support import Support
 
 SIZE = 4  # counts are from 0 to SIZE
 State = dict[str, int]

@@ -1,5 +1,7 @@
 """The support of x_j(t) under laws, given x(t-1) and the variables drawn before it: an interval.
 
+The rows of a table have no t: for them every law is one of the first step.
+
 A law is a row Σ now·x(t) + Σ before·x(t-1) + constant >= 0 (`LinearLaw`). Values are drawn one
 after another, so each needs the interval in which those after it still find a place:
 Fourier–Motzkin elimination combines every lower bound of a later variable with every upper one,
@@ -13,15 +15,26 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from constraints.physics.linear_laws import LinearLaw
-from surrogate.kinds.trajectories.conservation import Relation
 
 MAX_ROWS = 400  # after elimination; what would be more is left to the model
 SLACK = 1e-9  # relative, by which bounds of whole numbers may be off
+
+
+class Relation(Protocol):
+    """dependent = total - Σ weight·x. `total`: a number, or the name of another variable."""
+
+    @property
+    def dependent(self) -> str: ...
+    @property
+    def weights(self) -> Mapping[str, float]: ...
+    @property
+    def total(self) -> float | str: ...
 
 
 @dataclass(frozen=True)

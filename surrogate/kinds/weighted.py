@@ -1,0 +1,41 @@
+"""The weights of points while a decoder draws them, value by value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from surrogate.kinds.decoder import Filter, Pins
+
+MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tails are cut off
+
+
+class Weighted:
+    """The weights of points while they are drawn: log_weights (N,), their noisy points `rows` (N,),
+    and what the weights already contain of conditions to come, `foreseen` (N, k)."""
+
+    def __init__(
+        self, log_weights: Tensor, foreseen: Tensor, resample: Callable[[Tensor], Tensor | None]
+    ) -> None:
+        self.log_weights, self.foreseen, self.resample = log_weights.clone(), foreseen, resample
+        self.rows = torch.arange(len(log_weights))
+
+    @classmethod
+    def of(cls, count: int, pins: Pins, particles: Filter | None) -> Weighted:
+        if particles is not None:
+            return cls(particles.log_weights, particles.foreseen, particles.resample)
+        zero = torch.zeros(count, dtype=torch.float64)
+        return cls(zero, torch.zeros(count, len(pins), dtype=torch.float64), lambda weights: None)
+
+    def settle(self, conditions: list[int], log_probability: Tensor) -> None:
+        """Put the log-probability (N,) of conditions in the place of what was foreseen."""
+        self.log_weights += log_probability - self.foreseen[:, conditions].sum(1)
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with resampled points, of equal weights."""
+        mean = torch.logsumexp(self.log_weights, 0) - math.log(len(rows))
+        self.log_weights = torch.full_like(self.log_weights, float(mean))
+        self.foreseen, self.rows = self.foreseen[rows], self.rows[rows]
