@@ -27,10 +27,10 @@ from surrogate.networks.logistic_mixture import MIN_SCALE, LogisticMixture
 from surrogate.networks.temporal_mlp import TemporalMLP
 
 COMPONENTS = 8  # of a mixture
-CONTEXT = 24  # features that a step gets of the noisy trajectory
+CONTEXT = 16  # features that a step gets of the noisy trajectory
 HEAD_WIDTH = 128
 DROPOUT = 0.2  # of heads, where data are finite
-TRUNK_DEPTH = 3
+TRUNK_DEPTH = 2
 MIN_LOG_SCALE, MAX_LOG_SCALE = -6.0, 4.0  # of a component, in deviations of what is drawn
 
 Values = Mapping[str, Tensor]
