@@ -58,8 +58,6 @@ class Knowing(Protocol):
 
 
 M = TypeVar("M", bound=Knowing)
-
-
 Hint = tuple[str | Setting | Action, ...]
 NAMES_LISTED = 12  # in a message
 

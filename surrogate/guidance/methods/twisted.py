@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from surrogate.guidance.prior import Prior
     from surrogate.guidance.scenario import Scenario
 
-LEVELS, DECODED_LEVELS = 40, 20  # noise levels by default, without and with a decoder
+LEVELS = 40  # noise levels by default
+DECODED_LEVELS = 20  # the same where a decoder takes over early, of plain samples too
 PARTICLES_PER_SAMPLE = 3
 MIN_PARTICLES = 4_000  # by default
 
@@ -33,7 +34,7 @@ class TwistedSettings(Settings):
         low=3,
         high=10_000,
         help="Noise levels.",
-        shown=f"{DECODED_LEVELS} where the model has a decoder, which the last levels are left "
+        shown=f"{DECODED_LEVELS} for trajectories with a decoder, which the last levels are left "
         f"to, else {LEVELS}",
     )
     weighted: bool = weighted_option()
@@ -65,7 +66,8 @@ class Twisted(Deferred[TwistedSettings]):
 
 def levels_for(prior: Prior) -> int:
     """The default number of noise levels."""
-    return LEVELS if prior.decoder is None else DECODED_LEVELS
+    early = prior.decoder is not None and prior.decoder.plain_handover >= prior.decoder.handover
+    return DECODED_LEVELS if early else LEVELS
 
 
 def particles_for(samples: int) -> int:
