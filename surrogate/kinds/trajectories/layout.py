@@ -25,7 +25,7 @@ def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
         array = data[name]
         dims = tuple(dim for dim in array.dims if dim != "instance")
         if set(dims) == {"sample", "time"} and array.dtype.kind in "iufb":
-            whole, span = signals.is_whole(array), signals.span_of(array)
+            whole, span = signals.is_whole(array), _span(array)
             return Signal(name, "series", (len(times),), whole, *bounds, span=span)
         if dims == ("sample",):
             return signals.column(data, name, bounds, optional=False)
@@ -35,6 +35,20 @@ def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
     parameters = signals.parameters_in(data, [each.name for each in found])
     count = signals.instances_in(data, instances)
     return Layout(found, times, parameters, instances=count, dates=dates)
+
+
+def _span(array: xr.DataArray) -> float | None:
+    """The range of a trajectory's values, the median over samples: prices of a month vary less
+    than those of all years."""
+    overall = signals.span_of(array)
+    steps = max(1, array.size // max(1, array.sizes["sample"]))
+    some = array.isel(sample=slice(max(1, signals.SPAN_VALUES // steps)))
+    values = signals.read(some.transpose("sample", ...)).reshape(some.sizes["sample"], -1)
+    with np.errstate(invalid="ignore"):
+        ranges = values.max(1) - values.min(1)
+    ranges = ranges[np.isfinite(ranges)]
+    typical = float(np.median(ranges)) if ranges.size else 0.0
+    return typical if typical > 0 else overall
 
 
 def _times(data: xr.Dataset) -> tuple[float, ...]:
