@@ -43,7 +43,8 @@ def _span(array: xr.DataArray) -> float | None:
     overall = signals.span_of(array)
     steps = max(1, array.size // max(1, array.sizes["sample"]))
     some = array.isel(sample=slice(max(1, signals.SPAN_VALUES // steps)))
-    values = signals.read(some.transpose("sample", ...)).reshape(some.sizes["sample"], -1)
+    values = np.asarray(signals.read(some.transpose("sample", ...)), float)
+    values = values.reshape(some.sizes["sample"], -1)
     with np.errstate(invalid="ignore"):
         ranges = values.max(1) - values.min(1)
     ranges = ranges[np.isfinite(ranges)]
