@@ -26,10 +26,10 @@ from torch import Tensor
 from constraints import Formula, Layout
 from constraints.physics.linear_laws import LinearLaw, linear_laws
 from surrogate.errors import ModelError
-from surrogate.io.attributes import simulation_in
 from surrogate.io.rules import all_rules, attribute, stated_in
 from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
+from surrogate.kinds.trajectories import process
 from surrogate.kinds.trajectories.conservation import Law, Relation
 from surrogate.kinds.trajectories.coordinates import summary
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
@@ -53,16 +53,13 @@ class TimeSeriesCodec(Codec):
     coords: Mapping[str, Mapping[str, Any]]  # as `stored.pack` writes them
     about: str = ""  # the dataset's own surrogate_config
     ignored: tuple[str, ...] = ()  # variables of the data that are not learned
-    stated: Mapping[str, str] = field(
-        default_factory=dict
-    )  # rules that were declared or found: name -> text
-    gains: Mapping[str, float] = field(
-        default_factory=dict
-    )  # nats a value by which the logarithm of a variable won its trial
+    # rules that were declared or found: name -> text
+    stated: Mapping[str, str] = field(default_factory=dict)
+    # nats a value by which the logarithm of a variable won its trial
+    gains: Mapping[str, float] = field(default_factory=dict)
 
     kind = "time series"
     noun = "trajectories"
-
     # --- fitting ----------------------------------------------------------------------------------
 
     @classmethod
@@ -252,11 +249,15 @@ class TimeSeriesCodec(Codec):
         rows = [linear_laws(rule, self.signals) for rule in self.rules.values()]
         return tuple(law for found in rows for law in found or ())
 
-    @cached_property
+    @property
     def markov(self) -> bool:
-        """Whether the future depends on the present alone: simulated, without events."""
-        about = simulation_in(self.about)
-        return bool(about) and not (about.get("network") or {}).get("events")
+        """Whether the future depends on the present alone."""
+        return process.markov(self.about)
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether the law of a step is the same for all."""
+        return process.homogeneous(self.about, self.times)
 
     def _signals(self, x: Tensor, whole: bool) -> dict[str, Tensor]:
         """Every variable and total in data units, (B, K, T) or (B, K, 1)."""

@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import one_hot
 
-from surrogate.kinds.noising import contexts
+from surrogate.kinds.noising import BLIND, contexts
 from surrogate.kinds.support import Support
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.features import Features, Step, drawn_size, static_size
@@ -83,6 +83,7 @@ class Conditionals(nn.Module):
         channels, steps = codec.shape
         self.trunk = TemporalMLP(channels, steps, depth=depth or TRUNK_DEPTH, outputs=CONTEXT)
         self.place_in_time = nn.Parameter(torch.zeros(steps, CONTEXT))
+        self.blind_context = nn.Parameter(torch.zeros(CONTEXT)) if codec.homogeneous else None
         width = width or HEAD_WIDTH
         self.static_heads, self.heads = nn.ModuleList(), nn.ModuleList()
         inputs = CONTEXT
@@ -111,9 +112,18 @@ class Conditionals(nn.Module):
 
     def context(self, noisy: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """What noisy trajectories (B, C, T) at noise levels (B,) tell each step, (B, T, CONTEXT),
-        and the points shrunk to what they tell of themselves, (B, C, T)."""
+        and the points shrunk to what they tell of themselves, (B, C, T).
+
+        At the level BLIND only the place in time is left; nothing, where it does not matter."""
         made, shrunk = contexts(self.trunk, noisy, sigma)
-        return made.mT + self.place_in_time, shrunk
+        found = made.mT + self.place_in_time
+        if self.blind_context is not None:
+            found = torch.where(self.told(sigma)[:, None, None] > 0, found, self.blind_context)
+        return found, shrunk
+
+    def told(self, sigma: Tensor) -> Tensor:
+        """Whether heads see anything of noisy trajectories at these levels (B,): 1.0 or 0.0."""
+        return torch.ones_like(sigma) if self.blind_context is None else (sigma < BLIND).to(sigma)
 
     def static_input(self, j: int, context: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
         """What is known of a static from the noisy trajectory, (B, n): its copies are averaged."""
@@ -129,9 +139,10 @@ class Conditionals(nn.Module):
         before: Values,
         past: list[Tensor],
         noisy: Values,
+        told: Tensor,
         t: Step,
     ) -> Tensor:
-        """What all heads of steps t see: (..., n)."""
+        """What all heads of steps t see, (..., n); `told` (B,) of the noisy trajectories."""
         shape = context.shape[:-1]
         found = [each.reshape(-1, *[1] * (len(shape) - 1)).expand(shape) for each in statics]
         last = max(t - 1, 0) if isinstance(t, int) else (t - 1).clamp_min(0)
@@ -140,8 +151,10 @@ class Conditionals(nn.Module):
         for v in self.sites.words:
             found += list(one_hot(before[v.name].long(), len(v.categories)).float().unbind(-1))
         found += past
+        told = told.reshape(-1, *[1] * (len(shape) - 1))
         for v in self.sites.series:
-            found += self.features.noisy(v, noisy[v.name], before[v.name], t)
+            features = self.features.noisy(v, noisy[v.name], before[v.name], t)
+            found += [told * each for each in features]
         found.append(torch.as_tensor(t == 0).to(context).expand(shape))
         return torch.cat([context, torch.stack(found, -1)], -1)
 

@@ -90,7 +90,7 @@ class TrajectoryDecoder(Decoder):
         every = own.features.stacks(values)
         past = own.features.past(values, t, every)
         stack = None if every is None else _at(every, t)
-        seen = own.step_input(context, statics, before, past, noisy_at, t)
+        seen = own.step_input(context, statics, before, past, noisy_at, own.told(sigma), t)
         now = {
             v.name: values[v.name].expand(-1, t.shape[1])
             for v in sites.codec.variables

@@ -49,6 +49,7 @@ class Drawing:
         self.noisy = torch.zeros_like(noisy[:1]) if blind else noisy
         self.sigma = torch.full((len(self.noisy),), BLIND if blind else sigma)
         context, shrunk = conditionals.context(self.noisy, self.sigma)
+        self.told = conditionals.told(self.sigma[:1])  # all have the same level
         self.context = context.expand(self.count, -1, -1)
         self.shrunk = shrunk.expand(self.count, -1, -1)
         self.x = torch.zeros(self.count, *self.sites.codec.shape, dtype=torch.float64)
@@ -75,7 +76,9 @@ class Drawing:
         for t in range(sites.steps):
             past = [each for own in memories.values() for each in own.features]
             noisy = {v.name: self.shrunk[:, sites.channels[v.name], t] for v in sites.series}
-            seen = self.conditionals.step_input(self.context[:, t], statics, before, past, noisy, t)
+            seen = self.conditionals.step_input(
+                self.context[:, t], statics, before, past, noisy, self.told, t
+            )
             now = dict(known)
             for j, v in enumerate(sites.series):
                 last = before[v.name]

@@ -71,6 +71,20 @@ class Features(nn.Module):
                 self.prediction.move_mean[j] = move.mean(0)
                 self.prediction.move_sd[j] = _deviation(v, move)
 
+        if self.sites.codec.homogeneous:
+            self._pool()
+
+    def _pool(self) -> None:
+        """The same means and deviations at all steps, for a law that is the same at all."""
+        for mean, sd, first in (
+            (self.level_mean, self.level_sd, 0),
+            (self.change_mean, self.change_sd, 1),  # the first change is the value itself
+        ):
+            own, spread = mean[:, first:], sd[:, first:]
+            middle = own.mean(1, keepdim=True)
+            spread[:] = (spread.square() + (own - middle).square()).mean(1, keepdim=True).sqrt()
+            own[:] = middle
+
     def stacks(self, values: Mapping[str, Tensor]) -> Tensor | None:
         """What predictions read at every step, (N, T, n (1 + LAGS)); None where there are none."""
         return None if self.prediction is None else stacks(self._latents(values))

@@ -1,0 +1,93 @@
+"""What a simulation's description proves: Markov, homogeneous; and decoders that know it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from simulators import Event, Reaction, ReactionNetwork, simulate
+from surrogate.kinds.trajectories.codec import TimeSeriesCodec
+from surrogate.kinds.trajectories.decoder import TrajectoryDecoder
+from tests.surrogate.analytic import generator
+
+
+def network(rate: str = "5", events: tuple[Event, ...] = ()) -> ReactionNetwork:
+    return ReactionNetwork(
+        name="births",
+        species={"X": 20},
+        parameters={"k": 0.5},
+        reactions=[Reaction("birth", "-> X", rate), Reaction("death", "X ->", "k*X")],
+        events=list(events),
+        until=3,
+        points=7,
+    )
+
+
+def codec(net: ReactionNetwork) -> TimeSeriesCodec:
+    return TimeSeriesCodec.fit(simulate(net, samples=200, seed=0))
+
+
+def test_rates_without_time_are_homogeneous() -> None:
+    found = codec(network())
+    assert found.markov
+    assert found.homogeneous
+
+
+def test_a_rate_that_names_time_is_not() -> None:
+    found = codec(network("piecewise(5, time < 1, 8)"))
+    assert found.markov
+    assert not found.homogeneous
+
+
+def test_events_are_a_memory() -> None:
+    found = codec(network(events=(Event("more", "X > 25", {"k": 0.1}),)))
+    assert not found.markov
+    assert not found.homogeneous
+
+
+def test_an_uneven_grid_is_not_homogeneous() -> None:
+    data = simulate(network(), samples=200, seed=0)
+    assert not TimeSeriesCodec.fit(data.isel(time=[0, 1, 3, 4])).homogeneous
+
+
+def test_data_that_were_not_simulated_prove_nothing() -> None:
+    data = simulate(network(), samples=200, seed=0).assign_attrs(surrogate_config="")
+    found = TimeSeriesCodec.fit(data)
+    assert not found.markov
+    assert not found.homogeneous
+
+
+@pytest.mark.parametrize(("rate", "same"), [("5", True), ("piecewise(5, time < 1, 8)", False)])
+def test_without_a_noisy_point_a_homogeneous_step_has_one_law(rate: str, same: bool) -> None:
+    """With random weights, the values of a step given equal ones before it: at steps 2 and 5."""
+    own = codec(network(rate))
+    torch.manual_seed(0)
+    decoder = TrajectoryDecoder(own)
+    data = simulate(network(rate), samples=200, seed=0)
+    clean = own.encode(data, np.arange(200), generator(0))
+    decoder.measure(clean)
+    with torch.no_grad():
+        for weight in decoder.parameters():
+            weight += 0.3 * torch.randn(weight.shape, generator=generator(1))
+    level = decoder.sites.values(clean)["X"].clone()
+    level[:, 1] = level[:, 4] = 18.0
+    conditionals, features = decoder.conditionals, decoder.conditionals.features
+    told = torch.zeros(1) if conditionals.blind_context is not None else torch.ones(1)
+    context, shrunk = conditionals.context(torch.zeros_like(clean[:1]), torch.tensor([1e6]))
+    found = []
+    with torch.no_grad():
+        for t in (2, 5):
+            before = {"X": level[:1, t - 1]}
+            noisy = {"X": shrunk[:, :, t]}
+            seen = conditionals.step_input(context[:, t], [], before, [], noisy, told, t)
+            law = conditionals.distribution(
+                decoder.sites.series[0], conditionals.heads[0](seen), before["X"], t
+            )
+            like = torch.full((1,), 15.0, dtype=torch.float64)
+            everything = torch.zeros_like(like), like + math.inf
+            found.append(float(law.log_likelihood(like, everything)))
+    assert features.level_sd[0].unique().numel() == (1 if same else 7)
+    assert (found[0] == pytest.approx(found[1])) == same
