@@ -52,6 +52,7 @@ class Sampling(IntEnum):
     MOMENTS = 25  # by round
     SEQUENTIAL = 26  # by batch
     SEQUENTIAL_SCOUTS = 27
+    LOOKAHEAD = 28
 
 
 class ClassifierTraining(IntEnum):

@@ -92,7 +92,7 @@ def choose(
 ) -> tuple[Method[Any], str, Pilot]:
     """Particles or rejection, why, and the pilot, which goes on where its rate is uncertain.
 
-    Particles are sequential where nothing has to be foreseen, else twisted.
+    Particles are sequential where a look-ahead leads enough of them to the scenario, else twisted.
 
     Let particles take as long as n draws. If a pilot of n MIN_RATE_ACCEPTED / samples accepts fewer
     than MIN_RATE_ACCEPTED, rejection takes longer than n draws, and the pilot need not go on.
@@ -111,7 +111,7 @@ def choose(
     sequential = method_named("sequential")
     if set(given) <= set(names_of(sequential)) and suits(scenario, seed):
         particles_method = sequential
-        why += ", and nothing has to be foreseen: most particles keep their ancestors"
+        why += ", and few particles show that a look-ahead leads to it"
     if accepted < MIN_RATE_ACCEPTED:
         return particles_method, why, pilot
     draws = math.ceil(samples / rate)

@@ -2,10 +2,10 @@
 
 Without a noisy point the decoder is an autoregressive model p(y_1) p(y_2 | y_1) ... of the data. A
 linear condition is met by the last value that it concerns, with its probability as a weight, and
-particles are resampled where their effective sample size falls (Gordon, Salmond and Smith 1993).
-Nothing looks ahead: a condition on late values alone meets particles that are not prepared for it,
-and one on many steps leaves few ancestors of the first ones. For a past that is given in full the
-weights are all equal: a forecast.
+particles are resampled where their effective sample size falls (Gordon, Salmond and Smith 1993). A
+look-ahead, learned from plain draws, prepares particles for conditions on later values
+(`kinds.trajectories.lookahead`); where it foresees little, few ancestors of the first values are
+left. For a past that is given in full the weights are all equal: a forecast.
 """
 
 from __future__ import annotations
@@ -23,23 +23,35 @@ from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.selection import selected
 from surrogate.guidance.twisted import Particles
-from surrogate.kinds.decoder import NO_SIGNAL, Filter
+from surrogate.kinds.decoder import NO_SIGNAL, Filter, Lookahead
 from surrogate.random import Sampling, stream
 
 BATCHES = 4
-MAX_BATCH = 5_000  # particles drawn at a time
-MIN_DISTINCT = 0.02  # share of the particles with descendants, below which the run is warned about
-SCOUTS = 500  # particles that tell whether the method suits a scenario
-MIN_SCOUT_ANCESTORS = 0.1  # effective ancestors, as a share of them, for which it does
+MAX_BATCH = 15_000  # particles drawn at a time
+MIN_DISTINCT = 0.002  # share of the particles with descendants, below which the run is warned about
+LOOKAHEAD_DRAWS = 2_000  # plain samples that a look-ahead is learned from
+SCOUTS = 1_000  # particles that tell whether the method suits a scenario
+MIN_SCOUT_ANCESTORS = 0.005  # effective ancestors, as a share of them, for which it does
+
+
+def lookahead(scenario: Scenario, seed: int) -> Lookahead | None:
+    """A look-ahead learned from plain draws of the decoder."""
+    decoder = scenario.prior.decoder
+    if decoder is None or not len(scenario.pins):
+        return None
+    generator = stream(seed, Sampling.LOOKAHEAD)
+    nothing = torch.zeros(LOOKAHEAD_DRAWS, *scenario.prior.shape)
+    return decoder.lookahead(decoder.draw(nothing, NO_SIGNAL, generator).x, scenario.pins)
 
 
 @torch.no_grad()
-def filtered(scenario: Scenario, count: int, generator: Generator) -> Particles:
-    """One batch of `count` particles."""
+def filtered(
+    scenario: Scenario, count: int, generator: Generator, ahead: Lookahead | None = None
+) -> Particles:
+    """One batch of `count` particles, with a look-ahead if it is given."""
     zero = torch.zeros(count, dtype=torch.float64)
-    particles = Filter(
-        zero, zero[:, None].expand(-1, len(scenario.pins)), smc.resampling(generator)
-    )
+    foreseen = zero[:, None].expand(-1, len(scenario.pins))
+    particles = Filter(zero, foreseen, smc.resampling(generator), ahead)
     nothing = torch.zeros(count, scenario.size, dtype=torch.float64)
     x, draw = scenario.decode(nothing, NO_SIGNAL, generator, particles)
     verdicts = scenario.satisfied(x)
@@ -48,14 +60,20 @@ def filtered(scenario: Scenario, count: int, generator: Generator) -> Particles:
     return Particles(x, log_weights, ess, draw.rows, float(verdicts.satisfied.double().mean()))
 
 
+def ancestor_share(scenario: Scenario, seed: int, ahead: Lookahead | None) -> float:
+    """Effective ancestors of a few particles, as a share of them."""
+    found = filtered(scenario, SCOUTS, stream(seed, Sampling.SEQUENTIAL_SCOUTS), ahead)
+    if not bool(found.log_weights.isfinite().any()):
+        return 0.0
+    return smc.ancestor_ess(found.log_weights, found.ancestors) / SCOUTS
+
+
 def suits(scenario: Scenario, seed: int) -> bool:
-    """Whether few particles keep many ancestors: nothing has to be foreseen."""
+    """Whether enough particles keep their ancestors: the look-ahead foresees what is needed."""
     if scenario.prior.decoder is None or not len(scenario.pins):
         return False
-    found = filtered(scenario, SCOUTS, stream(seed, Sampling.SEQUENTIAL_SCOUTS))
-    if not bool(found.log_weights.isfinite().any()):
-        return False
-    return smc.ancestor_ess(found.log_weights, found.ancestors) >= MIN_SCOUT_ANCESTORS * SCOUTS
+    share = ancestor_share(scenario, seed, lookahead(scenario, seed))
+    return share >= MIN_SCOUT_ANCESTORS
 
 
 def answer(question: Question[SequentialSettings]) -> Outcome:
@@ -66,13 +84,16 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
             "this model has no decoder, which the method sequential needs",
             remedy=("use ", Setting("method", "twisted")),
         )
-    total = settings.particles or particles_for(question.samples)
+    ahead = lookahead(scenario, question.seed)
+    total = settings.particles
+    if total is None:
+        total = particles_for(question.samples, ancestor_share(scenario, question.seed, ahead))
     count = max(BATCHES, math.ceil(total / MAX_BATCH))
     progress = question.counted(count)
     batches = []
     for j in range(count):
         generator = stream(question.seed, Sampling.SEQUENTIAL, j)
-        batches.append(filtered(scenario, math.ceil(total / count), generator))
+        batches.append(filtered(scenario, math.ceil(total / count), generator, ahead))
         progress(1)
     log_weights = torch.cat([batch.log_weights for batch in batches])
     if not bool(log_weights.isfinite().any()):

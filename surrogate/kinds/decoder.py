@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -66,6 +66,15 @@ class Draw:
     """The noisy point that each descends from, (N,)."""
 
 
+class Lookahead(ABC):
+    """A guess of the probability of the conditions to come, while values are drawn in steps."""
+
+    @abstractmethod
+    def after(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> Tensor:
+        """The log of the guess (N,) after step t, at the present values of the variables (N,) each
+        and the sums (N, k) of the conditions so far; 0 where nothing is to come."""
+
+
 @dataclass(frozen=True)
 class Filter:
     """A particle filter over the values: particles are resampled while they are drawn.
@@ -73,11 +82,13 @@ class Filter:
     `log_weights` (N,) of the noisy points contain a guess `foreseen` (N, k) of the log-probability
     of each condition; when a condition is settled its own log-probability takes the place of the
     guess. `resample`: log-weights (N,) to the rows to go on with, (N,), or None to keep all.
+    `lookahead`: guesses again after every step, in place of `foreseen`.
     """
 
     log_weights: Tensor
     foreseen: Tensor
     resample: Callable[[Tensor], Tensor | None]
+    lookahead: Lookahead | None = None
 
 
 class Decoder(nn.Module, ABC):
@@ -112,6 +123,10 @@ class Decoder(nn.Module, ABC):
         probability of what it leaves is a factor of the weight. Random numbers are drawn for
         `total` points, so that the first ones do not depend on how many there are.
         """
+
+    def lookahead(self, clean: Tensor, pins: Pins) -> Lookahead | None:
+        """A guess of these conditions, learned from plain draws (M, *shape), if there is one."""
+        return None
 
     @abstractmethod
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
-from surrogate.kinds.decoder import Filter, Pins
+from surrogate.kinds.decoder import Filter, Lookahead, Pins
 
 MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tails are cut off
 
 
 class Weighted:
     """The weights of points while they are drawn: log_weights (N,), their noisy points `rows` (N,),
-    and what the weights already contain of conditions to come, `foreseen` (N, k)."""
+    and what the weights already contain of conditions to come: `foreseen` (N, k) of each, `guess`
+    (N,) of all by a look-ahead."""
 
     def __init__(
-        self, log_weights: Tensor, foreseen: Tensor, resample: Callable[[Tensor], Tensor | None]
+        self,
+        log_weights: Tensor,
+        foreseen: Tensor,
+        resample: Callable[[Tensor], Tensor | None],
+        lookahead: Lookahead | None = None,
     ) -> None:
         self.log_weights, self.foreseen, self.resample = log_weights.clone(), foreseen, resample
         self.rows = torch.arange(len(log_weights))
+        self.lookahead, self.guess = lookahead, torch.zeros_like(log_weights)
 
     @classmethod
     def of(cls, count: int, pins: Pins, particles: Filter | None) -> Weighted:
         if particles is not None:
-            return cls(particles.log_weights, particles.foreseen, particles.resample)
+            own = particles.log_weights, particles.foreseen, particles.resample
+            return cls(*own, particles.lookahead)
         zero = torch.zeros(count, dtype=torch.float64)
         return cls(zero, torch.zeros(count, len(pins), dtype=torch.float64), lambda weights: None)
 
@@ -34,8 +41,18 @@ class Weighted:
         """Put the log-probability (N,) of conditions in the place of what was foreseen."""
         self.log_weights += log_probability - self.foreseen[:, conditions].sum(1)
 
+    def look_ahead(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> bool:
+        """Put the guess after step t in the place of the last one; whether there is one."""
+        if self.lookahead is None:
+            return False
+        guess = self.lookahead.after(t, values, sums)
+        self.log_weights += guess - self.guess
+        self.guess = guess
+        return True
+
     def select(self, rows: Tensor) -> None:
         """Go on with resampled points, of equal weights."""
         mean = torch.logsumexp(self.log_weights, 0) - math.log(len(rows))
         self.log_weights = torch.full_like(self.log_weights, float(mean))
         self.foreseen, self.rows = self.foreseen[rows], self.rows[rows]
+        self.guess = self.guess[rows]

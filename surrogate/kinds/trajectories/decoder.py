@@ -12,12 +12,13 @@ import torch
 from torch import Generator, Tensor
 
 from surrogate.kinds.conditions import Conditions
-from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
+from surrogate.kinds.decoder import Decoder, Draw, Filter, Lookahead, Pins, Uniforms
 from surrogate.kinds.noising import BLIND, noised
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.conditionals import Conditionals, Values
 from surrogate.kinds.trajectories.drawing import Drawing
 from surrogate.kinds.trajectories.features import Step, shifted
+from surrogate.kinds.trajectories.lookahead import TrajectoryLookahead
 from surrogate.kinds.trajectories.sites import Site
 from surrogate.kinds.trajectories.variables import Variable
 from surrogate.kinds.weighted import Weighted
@@ -154,6 +155,11 @@ class TrajectoryDecoder(Decoder):
             groups, made = groups[rows], [*(each[rows] for each in made), x]
         x = torch.stack(made, 1).reshape(-1, *shape)
         return Draw(x, state.log_weights + conditions.log_weights(), state.rows)
+
+    def lookahead(self, clean: Tensor, pins: Pins) -> Lookahead | None:
+        if not len(pins) or pins.rows.shape[1] != math.prod(self.sites.codec.shape):
+            return None  # several instances are drawn one after another
+        return TrajectoryLookahead(self.sites, pins, clean)
 
     @torch.no_grad()
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:

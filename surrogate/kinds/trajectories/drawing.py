@@ -101,6 +101,7 @@ class Drawing:
                     now[v.name] = sites.constant(v, t, self.count)
             before = sites.restore(now)
             self.stack = features.next_stack(self.stack)
+            self.settled |= self.weighted.look_ahead(t, before, self.conditions.sums)
             if (
                 self.settled
                 and (rows := self.weighted.resample(self.weighted.log_weights)) is not None
