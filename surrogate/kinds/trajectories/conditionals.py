@@ -9,7 +9,6 @@ their last value, cut to the interval that laws leave them (`support`); words ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -19,8 +18,9 @@ from torch.nn.functional import one_hot
 from surrogate.kinds.noising import BLIND, contexts
 from surrogate.kinds.support import Support
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
+from surrogate.kinds.trajectories.distributions import Choices, Distribution
 from surrogate.kinds.trajectories.features import Features, Step, drawn_size, static_size
-from surrogate.kinds.trajectories.sites import Sites, edges, latent, ranges, value
+from surrogate.kinds.trajectories.sites import Sites, ranges
 from surrogate.kinds.trajectories.variables import Variable
 from surrogate.networks.head import Dropout, Head
 from surrogate.networks.logistic_mixture import MIN_SCALE, LogisticMixture
@@ -34,41 +34,6 @@ TRUNK_DEPTH = 2
 MIN_LOG_SCALE, MAX_LOG_SCALE = -6.0, 4.0  # of a component, in deviations of what is drawn
 
 Values = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Of a number: u = (z - mean)/sd is a mixture of logistics. Values y are float64, (...)."""
-
-    variable: Variable
-    mixture: LogisticMixture
-    mean: Tensor
-    sd: Tensor
-
-    def _standard(self, z: Tensor) -> Tensor:
-        return ((z - self.mean) / self.sd).float()
-
-    def _ends(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        first, last = edges(self.variable, low, high)
-        return self._standard(first), self._standard(last)
-
-    def log_share(self, low: Tensor, high: Tensor, within: tuple[Tensor, Tensor]) -> Tensor:
-        """log P(low <= y <= high | within), (...), for an interval in `within`."""
-        return self.mixture.log_share(*self._ends(low, high), self._ends(*within))
-
-    def log_likelihood(self, y: Tensor, within: tuple[Tensor, Tensor]) -> Tensor:
-        """log p(y | within) of the values y in `within`: of a real number the density of z."""
-        if self.variable.kind != "real":
-            return self.log_share(y, y, within)
-        z = self._standard(latent(self.variable, y))
-        return self.mixture.log_truncated(z, *self._ends(*within)) - self.sd.log()
-
-    def sample(self, low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
-        """A value in each interval, (B,), by `uniform` (2, B)."""
-        u = self.mixture.sample(*self._ends(low, high), uniform)
-        y = value(self.variable, self.mean + self.sd * u)
-        y = torch.round(y) if self.variable.kind != "real" else y
-        return torch.minimum(torch.maximum(y, low), high)
 
 
 class Conditionals(nn.Module):
@@ -165,8 +130,10 @@ class Conditionals(nn.Module):
         before: Tensor | None,
         t: Step,
         stack: Tensor | None = None,
-    ) -> Distribution:
+    ) -> Distribution | Choices:
         """By a head's output (..., n); statics have nothing `before` them."""
+        if v.levels:
+            return Choices(head, torch.tensor(v.levels, dtype=torch.float64))
         if before is None:
             mean, sd = self.features.static_scale(v)
         else:
@@ -190,4 +157,4 @@ class Conditionals(nn.Module):
 
 
 def _outputs(v: Variable) -> int:
-    return len(v.categories) if v.kind == "words" else 3 * COMPONENTS
+    return len(v.categories) or len(v.levels) or 3 * COMPONENTS

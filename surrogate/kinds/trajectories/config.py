@@ -150,6 +150,7 @@ def _variable(variable: Variable) -> dict[str, Any]:
         "total": variable.total,
         "low": variable.low if math.isfinite(variable.low) else None,
         "high": variable.high if math.isfinite(variable.high) else None,
+        **({"levels": list(variable.levels)} if variable.levels else {}),
     }
 
 
@@ -242,7 +243,11 @@ def _read_variable(config: Any) -> Variable:
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if not low <= high:
         raise ModelError(f"in the codec, {name} has the range [{low}, {high}]", value=(low, high))
-    return Variable(name, kind, static, dtype, dims, attrs, categories, transform, total, low, high)
+    levels = list_in(config, "levels") if "levels" in config else []
+    if not all(isinstance(value, (int, float)) for value in levels) or levels != sorted(levels):
+        raise ModelError(f"in the codec, {name} has the levels {levels}", value=levels)
+    own = name, kind, static, dtype, dims, attrs, categories, transform, total, low, high
+    return Variable(*own, tuple(float(value) for value in levels))
 
 
 def _read_relations(configs: list[Any], variables: Sequence[Variable]) -> tuple[Relation, ...]:

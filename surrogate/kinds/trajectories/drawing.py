@@ -71,7 +71,7 @@ class Drawing:
             known[v.name] = sites.constant(v, 0, self.count)
         zero = torch.zeros(self.count, dtype=torch.float64)
         before = {v.name: zero for v in (*sites.numbers, *sites.words)}
-        remembered = {} if features.prediction is None else features.order
+        remembered = features.order if features.remembers else {}
         memories = {name: Memory(self.count) for name in remembered}
         for t in range(sites.steps):
             past = [each for own in memories.values() for each in own.features]

@@ -2,7 +2,7 @@
 
 A number is standardised by its own mean and deviation at that step. What is drawn of it is its
 distance from where it is expected, standardised by the mean and deviation of such distances: of a
-Markov process from its last value, of other data from a linear prediction (`prediction`). Counts
+simulated process from its last value, of other data from a linear prediction (`prediction`). Counts
 are seen in three more ways, because small ones matter one by one: the square root, whether it is
 none, and the logarithm.
 """
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from surrogate.kinds.trajectories import process
 from surrogate.kinds.trajectories.prediction import LAGS, LinearPrediction, stacks
 from surrogate.kinds.trajectories.sites import Sites, latent
 from surrogate.kinds.trajectories.variables import Variable
@@ -46,7 +47,11 @@ class Features(nn.Module):
         self.place = {v.name: i for i, v in enumerate(sites.numbers)}
         drawn = [v for v in sites.series if v.kind != "words"]
         self.order = {v.name: j for j, v in enumerate(drawn)}
-        self.prediction = None if sites.codec.markov else LinearPrediction(len(drawn), sites.steps)
+        about = sites.codec.about
+        self.remembers = not process.markov(about)
+        self.prediction = None
+        if not process.simulated(about):
+            self.prediction = LinearPrediction(len(drawn), sites.steps)
         zeros = torch.zeros(len(sites.numbers), sites.steps)
         self.register_buffer("level_mean", zeros.clone())
         self.register_buffer("level_sd", zeros + 1)
@@ -125,7 +130,7 @@ class Features(nn.Module):
         before = sum(COUNT_FEATURES if v.kind == "integer" else 1 for v in sites.numbers)
         before += sum(len(v.categories) for v in sites.words)
         drawn = len(sites.series) - len(sites.words)
-        past = 0 if self.prediction is None else (RECENT + 2 * len(DECAYS)) * drawn
+        past = (RECENT + 2 * len(DECAYS)) * drawn if self.remembers else 0
         noisy = 2 * drawn + sum(len(v.categories) for v in sites.words)
         return before + past + noisy + 1
 
@@ -193,7 +198,7 @@ class Features(nn.Module):
 
     def past(self, values: Mapping[str, Tensor], t: Tensor, stack: Tensor | None) -> list[Tensor]:
         """What heads see of changes before steps t (B, R), of values (B, T): (B, R) each."""
-        if self.prediction is None:
+        if not self.remembers:
             return []
         found = []
         for v in self.sites.series:

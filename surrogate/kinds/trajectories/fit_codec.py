@@ -25,7 +25,7 @@ from surrogate.kinds.signals import slices
 from surrogate.kinds.trajectories import coordinates
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
 from surrogate.kinds.trajectories.rules import laws_in_rules
-from surrogate.kinds.trajectories.statistics import Edges, Moments, Totals
+from surrogate.kinds.trajectories.statistics import Edges, Levels, Moments, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
 from surrogate.kinds.trajectories.variables import (
     MAX_CATEGORIES,
@@ -94,8 +94,11 @@ def fit(
     )
     gains = {name: trial.gain for name, trial in trials.items() if trial.gain > 0}
     variables, relations = _first_pass(data, variables, relations, rows)
-    moments, edges = _second_pass(data, variables, relations, rows)
+    moments, edges, levels = _second_pass(data, variables, relations, rows)
     variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
+    variables = tuple(
+        replace(v, levels=levels[v.name].found) if v.name in levels else v for v in variables
+    )
     mean = torch.cat([each.mean.expand(-1, steps) for each in moments])
     scale = torch.cat([each.scale.expand(-1, steps) for each in moments])
     fixed = torch.cat([each.fixed.expand(-1, steps) for each in moments])
@@ -250,15 +253,18 @@ def _second_pass(
     variables: Sequence[Variable],
     relations: Sequence[Relation],
     rows: Sequence[slice],
-) -> tuple[list[Moments], dict[str, Edges]]:
-    """The second pass: moments of every coordinate, and the ends of ranges."""
+) -> tuple[list[Moments], dict[str, Edges], dict[str, Levels]]:
+    """The second pass: moments of every coordinate, the ends of ranges, and few values."""
     dependent = {relation.dependent for relation in relations}
     moments = [Moments(v) for v in variables if v.name not in dependent]
     edges = {v.name: Edges() for v in variables}
+    levels = {v.name: Levels() for v in variables if v.kind == "real" and not v.total}
     for chosen in rows:
         values = values_of(data, variables, relations, chosen)
         for each in moments:
             each.add(values[each.variable.name])
         for name, ends in edges.items():
             ends.add(values[name])
-    return moments, edges
+        for name, few in levels.items():
+            few.add(values[name])
+    return moments, edges, levels

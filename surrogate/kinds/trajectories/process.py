@@ -11,10 +11,14 @@ import numpy as np
 from surrogate.io.attributes import simulation_in
 
 
+def simulated(about: str) -> bool:
+    """Whether the data are simulations of a network, of which there are as many as one likes."""
+    return bool(simulation_in(about))
+
+
 def markov(about: str) -> bool:
     """Whether the future depends on the present alone: simulated, without events."""
-    known = simulation_in(about)
-    return bool(known) and not (known.get("network") or {}).get("events")
+    return simulated(about) and not (simulation_in(about).get("network") or {}).get("events")
 
 
 def homogeneous(about: str, times: Sequence[float]) -> bool:

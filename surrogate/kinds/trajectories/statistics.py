@@ -2,8 +2,8 @@
 
 `Moments` are the mean and variance of each coordinate by the pairwise update of Chan, Golub and
 LeVeque (The American Statistician 37, 1983); dequantisation noise is integrated by Gauss-Legendre
-quadrature, so that no random number enters. `Edges` are the ends of a variable's range, `Totals`
-its conserved sums.
+quadrature, so that no random number enters. `Edges` are the ends of a variable's range, `Levels`
+its values where they are few, `Totals` conserved sums.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ QUADRATURE_NODES = {
     "logit": 8,
 }  # two are exact for linear functions of the noise
 SUM_TOLERANCE = 1e-5  # by which a conserved sum of real numbers may differ, relative to its terms
+MAX_LEVELS = 24  # values of a variable of real numbers that are drawn as choices
+MIN_PER_LEVEL = 20  # values in the data for each of them
 MIN_TIES = 20  # equal values that make the end of a range a hard one: no tail has so many
 
 
@@ -99,6 +101,28 @@ class Edges:
             self.low if self.lowest >= MIN_TIES else -math.inf,
             self.high if self.highest >= MIN_TIES else math.inf,
         )
+
+
+class Levels:
+    """The values of a variable of real numbers that takes few: 0.5 before an event, 0.1 after."""
+
+    def __init__(self) -> None:
+        self.values: np.ndarray | None = np.zeros(0)
+        self.count = 0
+
+    def add(self, values: Tensor) -> None:
+        if self.values is None:
+            return
+        self.count += values.numel()
+        found = np.unique(np.concatenate([self.values, np.unique(values.numpy())]))
+        self.values = found if len(found) <= MAX_LEVELS else None
+
+    @property
+    def found(self) -> tuple[float, ...]:
+        """The values, ascending; none where they are many, or too few of each."""
+        if self.values is None or not 2 <= len(self.values) <= self.count / MIN_PER_LEVEL:
+            return ()
+        return tuple(self.values.tolist())
 
 
 class Totals:

@@ -36,7 +36,8 @@ MAX_EXACT_INTEGER = 2**53  # whole numbers beyond it are not exact in float64
 class Variable:
     """One variable. A `total` is not in the data: it is the sum that a relation conserves.
 
-    `low` and `high` are the ends of its range, where it has hard ones.
+    `low` and `high` are the ends of its range, where it has hard ones; `levels` its values, where
+    real numbers take only few.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Variable:
     total: bool = False
     low: float = -math.inf
     high: float = math.inf
+    levels: tuple[float, ...] = ()
 
     @property
     def channels(self) -> tuple[str, ...]:
