@@ -62,7 +62,11 @@ def restored(make: Callable[[], Net], depth: Any, weights: Mapping[str, Tensor])
     found = {name: value.shape for name, value in weights.items()}
     if wanted != found:
         name = next(iter({*wanted.items()} ^ {*found.items()}))[0]
-        raise ModelError(f"the weights do not fit the network: {name} differs")
+        raise ModelError(
+            f"the weights do not fit the network: {name} differs",
+            value=name,
+            remedy="the model is damaged, or of another version: train it again",
+        )
     if not all(value.is_floating_point() for value in weights.values()):
         raise ModelError("the weights are not real numbers")
     made.load_state_dict({k: v.float() for k, v in weights.items()}, assign=True)

@@ -36,8 +36,8 @@ class LinearPrediction(nn.Module):
         super().__init__()
         self.series = series
         sets, wide = 1 + LAGS, series * (1 + LAGS)
-        self.register_buffer("weights", torch.zeros(sets, series, wide, dtype=torch.float64))
-        self.register_buffer("offset", torch.zeros(sets, series, dtype=torch.float64))
+        self.register_buffer("weights", torch.zeros(sets, series, wide))
+        self.register_buffer("offset", torch.zeros(sets, series))
         self.register_buffer("move_mean", torch.zeros(series, steps))
         self.register_buffer("move_sd", torch.ones(series, steps))
 
@@ -60,7 +60,8 @@ class LinearPrediction(nn.Module):
             for j in range(n):
                 columns = [*range(j), *past]
                 weights, offset = _least_squares(rows[:, columns], rows[:, j])
-                self.weights[known, j, columns], self.offset[known, j] = weights, offset
+                self.weights[known, j, columns] = weights.float()
+                self.offset[known, j] = offset.float()
 
 
 def stacks(z: Tensor) -> Tensor:
