@@ -36,7 +36,6 @@ from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
 from surrogate.kinds.trajectories.match import check_match
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
 from surrogate.kinds.trajectories.start_date import starting
-from surrogate.kinds.trajectories.transforms import rounded
 from surrogate.kinds.trajectories.variables import Variable, pieces, sample_number
 
 
@@ -277,7 +276,7 @@ class TimeSeriesCodec(Codec):
                 part, known = part.mean(2, keepdim=True), known[:, :1]
             y = variable.transform.inverse(part)
             exact[variable.name] = torch.where(known.isnan(), y, torch.nan)
-            y = rounded(y) if whole and variable.kind == "integer" else y
+            y = variable.finished(y) if whole else y
             values[variable.name] = torch.where(known.isnan(), y, known)
         for relation in self.relations:
             total = relation.total

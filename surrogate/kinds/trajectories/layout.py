@@ -44,7 +44,7 @@ def _span(array: xr.DataArray) -> float | None:
     steps = max(1, array.size // max(1, array.sizes["sample"]))
     some = array.isel(sample=slice(max(1, signals.SPAN_VALUES // steps)))
     values = np.asarray(signals.read(some.transpose("sample", ...)), float)
-    values = values.reshape(some.sizes["sample"], -1)
+    values = values.reshape(some.sizes["sample"], -1) if some.size else np.zeros((0, 1))
     with np.errstate(invalid="ignore"):
         ranges = values.max(1) - values.min(1)
     ranges = ranges[np.isfinite(ranges)]

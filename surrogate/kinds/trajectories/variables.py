@@ -24,7 +24,7 @@ from surrogate.errors import ModelError, as_model_error
 from surrogate.kinds.codec import Samples, plain
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.signals import layout_of, slices
-from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised
+from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised, rounded
 
 VALUE_KINDS = ("real", "integer", "boolean", "words")
 NUMBER_KINDS = ("real", "integer")
@@ -66,6 +66,15 @@ class Variable:
             return values[:, None]
         hot = torch.nn.functional.one_hot(values.long(), len(self.categories))
         return hot.movedim(-1, 1).to(values.dtype)
+
+    def finished(self, values: Tensor) -> Tensor:
+        """Values as data have them: counts rounded, few values at the nearest of them."""
+        if self.kind == "integer":
+            return rounded(values)
+        if not self.levels:
+            return values
+        levels = torch.tensor(self.levels, dtype=values.dtype)
+        return levels[(values.unsqueeze(-1) - levels).abs().argmin(-1)]
 
     def forward(self, spread: Tensor, uniform: Tensor | float) -> Tensor:
         """Transformed channels (n, K, T); `uniform` on [0, 1) dequantises integers."""

@@ -51,7 +51,7 @@ def test_a_decoder_is_restored(folder: Path, tmp_path: Path) -> None:
     [
         None,
         {"width": None, "depth": 10**9},
-        {"width": None, "depth": 2},
+        {"width": None, "depth": 3},
         {"width": 10**9, "depth": None},
         {"width": 64, "depth": None},
         {"width": "x", "depth": None},
