@@ -43,11 +43,11 @@ def test_tab_offers_the_built_in_simulators(command: str) -> None:
 
 
 def test_bundled_models_and_model_folders(empty: Path) -> None:
-    assert offered("sample", "") == ["digits", "esirs"]
+    assert offered("sample", "") == ["digits", "esirs", "sir"]
     for name in ("model", "other"):
         (empty / name).mkdir()
     (empty / "model" / "config.json").write_text("{}")
-    assert offered("sample", "") == ["model", "digits", "esirs"]
+    assert offered("sample", "") == ["model", "digits", "esirs", "sir"]
     assert offered("sample", "mo") == ["model"]
     assert offered("sample", "oth") == ["dir"]
     assert offered("classifier", "images", "--model", "dig") == ["digits"]

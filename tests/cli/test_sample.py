@@ -99,5 +99,5 @@ def test_the_bundled_model_knows_where_it_comes_from() -> None:
     model = sg.pretrained("esirs")
     assert "--simulate esirs" in model.about["command"]
     assert model.about["card"]["consistent"] > 0.995
-    with pytest.raises(sg.ModelError, match="have: digits, esirs"):
+    with pytest.raises(sg.ModelError, match="have: digits, esirs, sir"):
         sg.pretrained("esris")
