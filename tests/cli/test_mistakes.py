@@ -76,7 +76,7 @@ def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str, code: in
         (("train", "junk.nc"), ["'junk.nc'", "not a netCDF file"]),
         (("train", "plain"), ["'plain'", "have: .nc"]),
         (("train", "runs.nc", "--resume"), ["no interrupted run", "leave out --resume"]),
-        (("sample", "esrs"), ["did you mean 'esirs'?", "have: digits, esirs, sir", "surrogate train"]),
+        (("sample", "esrs"), ["did you mean 'esirs'?", "digits, esirs, sir", "surrogate train"]),
         (("sample", "rows.csv"), ["'rows.csv' is a file", "surrogate train rows.csv"]),
         (("sample", "plain"), ["'plain' is no model folder", "surrogate train"]),
         ((*SAMPLE, "--method", "twistd"), ["did you mean 'twisted'?", "rejection"]),
