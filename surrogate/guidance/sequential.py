@@ -18,7 +18,11 @@ from torch import Generator
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.guidance import failure, smc
-from surrogate.guidance.methods.sequential import SequentialSettings, particles_for
+from surrogate.guidance.methods.sequential import (
+    ENOUGH_ANCESTORS,
+    SequentialSettings,
+    particles_for,
+)
 from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.selection import selected
@@ -28,7 +32,7 @@ from surrogate.random import Sampling, stream
 
 BATCHES = 4
 MAX_BATCH = 15_000  # particles drawn at a time
-MIN_DISTINCT = 0.002  # share of the particles with descendants, below which the run is warned about
+MIN_DISTINCT = 0.02  # share of the particles with descendants, below which the run is warned about
 LOOKAHEAD_DRAWS = 2_000  # plain samples that a look-ahead is learned from
 SCOUTS = 1_000  # particles that tell whether the method suits a scenario
 MIN_SCOUT_ANCESTORS = 0.005  # effective ancestors, as a share of them, for which it does
@@ -121,9 +125,10 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
         batches=each.tolist(),
     )
     distinct = smc.distinct(ancestors[alive])
-    if ess < min(question.samples, 1_000) / 10 or distinct < MIN_DISTINCT * len(log_weights):
+    enough = min(MIN_DISTINCT * len(log_weights), ENOUGH_ANCESTORS)
+    if ess < min(question.samples, 1_000) / 10 or distinct < enough:
         made.warnings = [
             f"few particles carry the scenario: the effective sample size of {len(ancestors):,} is "
-            f"{ess:.0f}, with {distinct:,} distinct ancestors; the method twisted looks ahead"
+            f"{ess:.0f}, with {distinct:,} distinct ancestors; use more particles or twisted"
         ]
     return made
