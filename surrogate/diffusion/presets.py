@@ -49,8 +49,8 @@ class Preset:
 
 PRESETS = {
     "quick": Preset(Settings(steps=1_500, warm_up=100, check_every=150), large_steps=1_000),
-    "default": Preset(Settings(steps=12_000)),
-    "best": Preset(Settings(steps=30_000, check_every=500), large_steps=24_000),
+    "default": Preset(Settings(steps=6_000)),
+    "best": Preset(Settings(steps=20_000, check_every=500), large_steps=24_000),
 }
 
 
