@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,7 @@ def command(
     surrogate check wine.csv --where "alcohol >= 11 and quality in [6, 8]"
     surrogate check cases.csv --time week --window 52 --where "max(cases) >= 100"
     surrogate check samples.npz --where "mean(image, upper) <= 0.05"
+    surrogate check trajectories.nc --where "76 ~ poisson(0.9*I(3))"
     """
     if not (where or bridge or consistency):
         raise UsageError(
@@ -115,8 +117,9 @@ def command(
             "a margin of -inf: undefined there (a log of a negative number, 0/0) or no step "
             "to look at; it counts as not met"
         )
-    met = round(found.rows[0].satisfied * found.samples)
-    say.print(f"{met:,} of {found.samples:,} samples satisfy {_count(rules)}")
+    if found.rows:
+        met = round(found.rows[0].satisfied * found.samples)
+        say.print(f"{met:,} of {found.samples:,} samples satisfy {_count(rules)}")
     if target is None:
         ending = Path(opened.kind.outputs[0]).suffix
         say.print(f"next: add -o labelled{ending} to keep the verdicts")
@@ -178,23 +181,38 @@ def _possible(rules: dict[str, Formula], layout: Layout, end: str | None) -> dic
 
 def _show(found: Explanation) -> None:
     """A coloured table on a terminal, else lines of plain text."""
-    from constraints.explanation import EXPLANATION_COLUMNS
+    from constraints.explanation import EXPLANATION_COLUMNS, OBSERVATION_COLUMNS
 
     screen = Console(highlight=False)
     if not screen.is_terminal:
         click.echo(found.table())
         return
+    if found.rows:
+        table = _columns(EXPLANATION_COLUMNS)
+        for row in found.rows:
+            colour = "green" if row.satisfied == 1 else "red" if row.satisfied == 0 else "yellow"
+            rule, satisfied, *others = row.cells()
+            table.add_row(Text(rule), Text(satisfied, colour), *map(Text, others))
+        screen.print(table)
+    if found.observations:
+        table = _columns(OBSERVATION_COLUMNS)
+        for each in found.observations:
+            table.add_row(*map(Text, each.cells()))
+        screen.print(table)
+
+
+def _columns(names: Sequence[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, name in enumerate(EXPLANATION_COLUMNS):
+    for i, name in enumerate(names):
         table.add_column(
             name, justify="right" if 0 < i < 4 else "left", overflow="fold", no_wrap=i > 0
         )
-    for row in found.rows:
-        colour = "green" if row.satisfied == 1 else "red" if row.satisfied == 0 else "yellow"
-        rule, satisfied, *others = row.cells()
-        table.add_row(Text(rule), Text(satisfied, colour), *map(Text, others))
-    screen.print(table)
+    return table
 
 
 def _count(rules: dict[str, Formula]) -> str:
-    return "the rule" if len(rules) == 1 else f"all {len(rules)} rules"
+    """What has a verdict: the rules that are not only observations."""
+    from constraints import has_verdict
+
+    judged = sum(map(has_verdict, rules.values()))
+    return "the rule" if judged == 1 else f"all {judged} rules"

@@ -33,6 +33,20 @@ if TYPE_CHECKING:
     from constraints.ast.build import one_of as one_of
     from constraints.ast.build import signals as signals
     from constraints.ast.build import time as time
+    from constraints.ast.families import Family as Family
+    from constraints.ast.families import FamilyParameter as FamilyParameter
+    from constraints.ast.families import Observation as Observation
+    from constraints.ast.families import binomial as binomial
+    from constraints.ast.families import factored as factored
+    from constraints.ast.families import families as families
+    from constraints.ast.families import has_verdict as has_verdict
+    from constraints.ast.families import lognormal as lognormal
+    from constraints.ast.families import negative_binomial as negative_binomial
+    from constraints.ast.families import normal as normal
+    from constraints.ast.families import observe as observe
+    from constraints.ast.families import poisson as poisson
+    from constraints.ast.families import student_t as student_t
+    from constraints.ast.families import uniform as uniform
     from constraints.ast.formulas import Formula as Formula
     from constraints.ast.formulas import conjunction as conjunction
     from constraints.ast.formulas import disjunction as disjunction
@@ -81,6 +95,22 @@ _NAMES_OF = {
         "one_of",
         "signals",
         "time",
+    ),
+    "ast.families": (
+        "Family",
+        "FamilyParameter",
+        "Observation",
+        "binomial",
+        "factored",
+        "families",
+        "has_verdict",
+        "lognormal",
+        "negative_binomial",
+        "normal",
+        "observe",
+        "poisson",
+        "student_t",
+        "uniform",
     ),
     "ast.formulas": ("Formula", "conjunction", "disjunction", "iff", "implies"),
     "ast.terms": ("Term",),

@@ -4,7 +4,8 @@ For a part φ without free variables and samples x_1..x_N a row holds the share 
 x ⊨ φ, the minimum and the median of the margin ρ(φ, x), and the decisive step: for `forall t: ψ(t)`
 the worst one, at which the fewest samples satisfy ψ(t); for `exists t: ψ(t)` the best one, at which
 the most do; for a formula about a single step that step. Ties are broken by the mean margin of
-ψ(t), then by the earlier step.
+ψ(t), then by the earlier step. An observation has no verdict; its row holds the mean, the least and
+the greatest of log p(y | x), and the log of the mean likelihood, log Σ p(y | x) / N.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
+from constraints.ast.families import factored, has_verdict
 from constraints.ast.lowered import BoundUntil
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, At, Count
@@ -31,6 +33,7 @@ from constraints.layout.signals import Layout
 
 BATCH_VALUES = 2_000_000  # numbers of a batch, if no chunk size is given
 BATCH_PLACES = 50_000_000  # elements of a tensor over nested windows, for a batch
+OBSERVATION_COLUMNS = ("observation", "log-density mean", "min", "max", "log mean likelihood")
 EXPLANATION_COLUMNS = ("rule", "satisfied", "margin min", "median", "decisive step")
 MAX_RULE_WIDTH = 72  # characters of a rule in a plain table
 _FINITE_MARGIN = 1e30  # replaces an infinite margin in a mean
@@ -69,27 +72,67 @@ class Row:
 
 
 @dataclass(frozen=True)
+class ObservationRow:
+    """The log-density of an observation, over the samples."""
+
+    text: str
+    mean: float
+    min: float
+    max: float
+    log_mean_likelihood: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Values for JSON, which has no infinity: an infinite log-density is None."""
+        pairs = asdict(self).items()
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in pairs}
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Cells of a table, in the order of OBSERVATION_COLUMNS."""
+        mean, least, most, total = (
+            f"{each:.5g}" for each in (self.mean, self.min, self.max, self.log_mean_likelihood)
+        )
+        return self.text, mean, least, most, total
+
+
+@dataclass(frozen=True)
 class Explanation:
-    """Rows in reading order: a part comes before its own parts, which are one level deeper."""
+    """Rows in reading order: a part comes before its own parts, which are one level deeper.
+
+    Without anything but observations there are no rows.
+    """
 
     samples: int
     rows: tuple[Row, ...]
+    observations: tuple[ObservationRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {"samples": self.samples, "rows": [row.to_dict() for row in self.rows]}
+        found = {"samples": self.samples, "rows": [row.to_dict() for row in self.rows]}
+        if self.observations:
+            found["observations"] = [row.to_dict() for row in self.observations]
+        return found
 
     def table(self) -> str:
-        """A plain-text table, one line for each row."""
-        lines = [EXPLANATION_COLUMNS, *(row.cells() for row in self.rows)]
-        short = [(_shortened(rule), *others) for rule, *others in lines]
-        widths = [max(len(line[i]) for line in short) for i in range(len(EXPLANATION_COLUMNS))]
-        shown = []
-        for rule, *numbers, step in short:
-            middle = [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]
-            shown.append("  ".join([rule.ljust(widths[0]), *middle, step]).rstrip())
-        return "\n".join(shown)
+        """Plain-text tables, one line for each row: of verdicts, and of observations."""
+        parts: list[str] = []
+        if self.rows:
+            parts.append(_aligned([EXPLANATION_COLUMNS, *(row.cells() for row in self.rows)]))
+        if self.observations:
+            lines = [OBSERVATION_COLUMNS, *(row.cells() for row in self.observations)]
+            parts.append(_aligned(lines))
+        return "\n\n".join(parts)
 
     __str__ = table
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells as columns: the first and the last aligned to the left."""
+    short = [(_shortened(rule), *others) for rule, *others in lines]
+    widths = [max(len(line[i]) for line in short) for i in range(len(short[0]))]
+    shown = []
+    for rule, *numbers, last in short:
+        middle = [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]
+        shown.append("  ".join([rule.ljust(widths[0]), *middle, last]).rstrip())
+    return "\n".join(shown)
 
 
 def explain(
@@ -145,31 +188,40 @@ class Explainer:
     def __init__(
         self, formula: f.Formula | Sequence[f.Formula], layout: Layout, end: str | None = None
     ) -> None:
-        parts = _parts(formula, 0) if isinstance(formula, f.Formula) else _rules(formula)
+        rules = [formula] if isinstance(formula, f.Formula) else list(formula)
+        if not rules:
+            raise FormulaError("there is no rule to evaluate", remedy="give at least one")
+        split = [factored(rule) for rule in rules]
+        stated = [own for rule, (own, _) in zip(rules, split, strict=True) if has_verdict(rule)]
         self.parts = [
-            _Part(text, depth, compiled(each, layout, end)) for each, text, depth in parts
+            _Part(text, depth, compiled(each, layout, end)) for each, text, depth in _rules(stated)
         ]
-        self.programs = [part.program for part in self.parts]
-        self.needed = set[str]().union(*(part.program.needed for part in self.parts))
+        self.observed = [
+            _Observed(compiled(each, layout)) for _, observed in split for each in observed
+        ]
+        self.programs = [part.program for part in (*self.parts, *self.observed)]
+        self.needed = set[str]().union(*(program.needed for program in self.programs))
         self.samples = 0
 
     def add(self, data: Mapping[str, Any]) -> None:
         """Evaluate one more batch."""
         with torch.no_grad():
-            for part in self.parts:
+            for part in (*self.parts, *self.observed):
                 size = part.add(data)
         self.samples += size
 
     def explanation(self) -> Explanation:
         if not self.samples:
             raise DataError("the data have no samples", remedy="give at least one")
-        return Explanation(self.samples, tuple(part.row(self.samples) for part in self.parts))
+        return Explanation(
+            self.samples,
+            tuple(part.row(self.samples) for part in self.parts),
+            tuple(each.row() for each in self.observed),
+        )
 
 
 def _rules(rules: Sequence[f.Formula]) -> Iterator[tuple[f.Formula, str, int]]:
     """The conjunction of the rules, and below it the parts of each."""
-    if not rules:
-        raise FormulaError("there is no rule to evaluate", remedy="give at least one")
     several = len(rules) > 1
     if several:
         yield f.And(tuple(rules)), f"all {len(rules)} rules", 0
@@ -239,6 +291,25 @@ class _Part:
         place = ranked.index(min(ranked) if kind == "forall" else max(ranked))
         held = ranked[place][0]
         return steps[place], "worst" if kind == "forall" else "best", held / samples
+
+
+class _Observed:
+    """An observation and its accumulated log-densities."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.log_densities: list[Tensor] = []  # (B,) each
+
+    def add(self, data: Mapping[str, Any]) -> int:
+        """Evaluate a batch; returns its size."""
+        self.log_densities.append(self.program.log_density(data)[:, 0])
+        return len(self.log_densities[-1])
+
+    def row(self) -> ObservationRow:
+        found = torch.cat(self.log_densities)
+        total = found.logsumexp(0) - math.log(len(found))
+        ends = float(found.min()), float(found.max())
+        return ObservationRow(str(self.program.formula), float(found.mean()), *ends, float(total))
 
 
 def _moving(program: Program) -> tuple[str, str, range, f.Formula] | None:

@@ -9,7 +9,7 @@ silently drop parts of a formula.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from constraints.ast.nodes import Node, plain_number
 from constraints.errors import FormulaError
@@ -153,6 +153,8 @@ def _flat(kind: type[And] | type[Or], parts: tuple[Formula, ...]) -> tuple[Formu
 @dataclass(frozen=True, eq=False, repr=False)
 class And(Formula):
     """All of its parts, flat; of none, true."""
+
+    joins_observations: ClassVar[bool] = True
 
     parts: tuple[Formula, ...]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from functools import singledispatch
 from html import escape
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from constraints.errors import FormulaError
 
@@ -33,6 +33,8 @@ class Node:
     """A frozen piece of syntax. `key` identifies it; fields marked compare=False do not count."""
 
     __array_ufunc__ = None  # numpy leaves `array <= term` to us
+    observation: ClassVar[bool] = False  # a factor of the likelihood, without a verdict
+    joins_observations: ClassVar[bool] = False  # whether observations may stand below it
 
     def __post_init__(self) -> None:
         values = [(field.compare, getattr(self, field.name)) for field in fields(self)]
@@ -44,7 +46,11 @@ class Node:
                 remedy="write it as several rules",
             )
         key = (type(self).__name__, *(key_of(value) for counts, value in values if counts))
-        self.__dict__.update(_depth=depth, _key=key, _hash=hash(key))
+        factor = next((each for _, value in values for each in observations_in(value)), None)
+        if factor is not None and not self.joins_observations:
+            raise misplaced_observation(factor)
+        observes = self.observation or factor is not None
+        self.__dict__.update(_depth=depth, _key=key, _hash=hash(key), _observes=observes)
 
     @property
     def depth(self) -> int:
@@ -55,6 +61,12 @@ class Node:
     def key(self) -> tuple[Any, ...]:
         key: tuple[Any, ...] = self.__dict__["_key"]
         return key
+
+    @property
+    def observes(self) -> bool:
+        """Whether it is an observation, or a conjunction of which some parts are."""
+        observes: bool = self.__dict__["_observes"]
+        return observes
 
     def __hash__(self) -> int:
         stored: int = self.__dict__["_hash"]
@@ -108,6 +120,26 @@ def deepest(value: Any) -> int:
     if isinstance(value, tuple):
         return max((deepest(item) for item in value), default=0)
     return 0
+
+
+def observations_in(value: Any) -> Iterator[Node]:
+    """The nodes with observations in a field's value."""
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, Node) and item.observes:
+            yield item
+
+
+def misplaced_observation(factor: Node) -> FormulaError:
+    """Error for an observation that stands elsewhere than by itself or under `and`."""
+    while not factor.observation:
+        factor = next(child for child in factor.children() if child.observes)
+    return FormulaError(
+        f"{elided(str(factor), REPR_LENGTH)} has a likelihood and no verdict: an observation is "
+        "neither negated, nor an alternative, nor quantified, nor weighted",
+        value=factor,
+        remedy="state it as a rule of its own, or join it to others with `and`; observations at "
+        "several steps are one statement each",
+    )
 
 
 def plain_number(value: Any) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from constraints.ast.families import Distribution, Observation
 from constraints.ast.formulas import (
     And,
     Annotated,
@@ -95,6 +96,8 @@ class _Writer:
                 for relation, term in zip(relations, terms[1:], strict=True):
                     shown += f" {relation} {self.operand(term, SUM)}"
                 return shown + ("" if tolerance is None else f" +- {number(tolerance)}"), COMPARE
+            case Observation(value, distribution):
+                return f"{number(value)} ~ {self.text(distribution)}", COMPARE
             case Holds(call):
                 return self.show(call)
             case HasClass(chance, positive):
@@ -155,6 +158,8 @@ class _Writer:
                 return self.call(kind, [*inside, *_window(first, last), *where])
             case Count(body, first, last):
                 return self.call("count", [self.text(body), *_window(first, last)])
+            case Distribution(family, parameters):
+                return self.call(family.name, [self.text(each) for each in parameters])
             case Apply("+", arguments):
                 return self.sum(arguments), SUM
             case Apply("neg", (body,)):

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
+from constraints.ast.families import Observation
 from constraints.ast.lowered import (
     Atom,
     BoundUntil,
@@ -28,6 +29,7 @@ from constraints.ast.lowered import (
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term, add
 from constraints.ast.words import NOW
 from constraints.compile.simplify import all_of, any_of, quantified
+from constraints.errors import FormulaError
 from constraints.layout.image_terms import is_image
 from constraints.layout.pixels import mask
 from constraints.layout.signals import Layout
@@ -40,6 +42,17 @@ _RELATIVE_TOLERANCE = 1e-6  # the same as a share of the value, if no span is kn
 def lower(formula: f.Formula, layout: Layout) -> f.Formula:
     """The equivalent formula of And, Or, Quantifier, BoundUntil and weights over atoms."""
     return _Lowering(layout).formula(formula, True, None, 0)
+
+
+def lower_observation(node: Observation, layout: Layout) -> Observation:
+    """A resolved observation, ready to be evaluated."""
+    return _Lowering(layout).observation(node)
+
+
+def _computed(term: Term) -> Term:
+    """A constant sum as a number."""
+    constant, parts = affine(term)
+    return term if parts else Const(constant)
 
 
 class _Lowering:
@@ -79,6 +92,20 @@ class _Lowering:
                 relation = relation if positive else _FLIP[relation]
                 return self.compare(left, relation, right, tolerance, k, level)
         raise TypeError(f"{node!r} is not resolved")
+
+    def observation(self, node: Observation) -> Observation:
+        """Its parameters with counts lowered and constants computed."""
+        own = node.distribution
+        lowered = [self.counted(each, None, 0) for each in own.parameters]
+        for parameter, each in zip(own.family.parameters, lowered, strict=True):
+            if parameter.domain.whole and not self.integer(each):
+                raise FormulaError(
+                    f"the {parameter.name} of {own.family.name} is {each}, which is not a whole "
+                    "number for all data",
+                    value=str(each),
+                    remedy="name a count, or use a distribution of another family",
+                )
+        return node.moved(tuple(_computed(each) for each in lowered))
 
     def compare(
         self,

@@ -1,4 +1,9 @@
-"""Compiled formulas: resolved and lowered for one layout, evaluated on batches of samples."""
+"""Compiled formulas: resolved and lowered for one layout, evaluated on batches of samples.
+
+A formula is split into what it states of samples, which has verdicts and margins, and observations,
+which have log-densities (`ast.families`): the value of the whole under a semantics of
+log-probabilities is the sum of both, verdict and margin are those of the statement.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from constraints.ast.families import Observation, factored, has_verdict
 from constraints.ast.formulas import Formula
 from constraints.ast.lowered import Atom
+from constraints.ast.terms import Const
 from constraints.ast.walk import descend, names
 from constraints.ast.words import NOW
-from constraints.compile.lower import lower
+from constraints.compile.lower import lower, lower_observation
 from constraints.compile.resolve import resolve
-from constraints.errors import DataError, FormulaError
+from constraints.errors import DataError, FormulaError, ImpossibleError
 from constraints.evaluate.evaluator import Evaluator
 from constraints.evaluate.frames import Frame, Index
 from constraints.evaluate.semantics import Boolean, LogProbabilistic, Robustness, Semantics
@@ -26,12 +33,17 @@ DEFAULT_SEMANTICS = LogProbabilistic()
 
 
 class Program:
-    """A formula for one layout. Call it on signals, or on flat samples (B, D)."""
+    """A formula for one layout. Call it on signals, or on flat samples (B, D).
+
+    statement: the formula without its observations, TRUE if it holds nothing else. lowered: the
+    same, lowered. observations: with resolved terms.
+    """
 
     def __init__(
         self, formula: Formula, layout: Layout, end: str | None = None, *, trace: bool = False
     ) -> None:
         self.formula = formula
+        self.statement, stated = factored(formula)
         self.layout = layout
         self.end = end
         self.trace_only = trace
@@ -40,7 +52,8 @@ class Program:
         if trace:
             self.lowered = self.traced(end or "clip")
         else:
-            self.lowered = lower(resolve(formula, layout, end), layout)
+            self.lowered = lower(resolve(self.statement, layout, end), layout)
+        self.observations = tuple(_observation(each, layout) for each in stated)
         self.needed = self.used(self.lowered)
 
     def __repr__(self) -> str:
@@ -54,7 +67,26 @@ class Program:
         check_semantics(semantics)
         batch, tensors = self.read(data)
         value = Evaluator(self.layout, tensors, semantics, self.end).formula(self.lowered, Frame())
+        if self.observations:
+            value = semantics.observed(value, self._log_density(batch, tensors))
         return self.check_not_nan(value if len(value) == batch else value.expand(batch))
+
+    def log_density(self, data: Mapping[str, Any] | Tensor) -> Tensor:
+        """log p(y | x) of each of the k observations for each sample: (B, k), float64.
+
+        -inf where the observed number is impossible, or a value that it depends on is missing.
+        """
+        return self._log_density(*self.read(data))
+
+    def _log_density(self, batch: int, tensors: Mapping[str, Tensor]) -> Tensor:
+        found = Evaluator(self.layout, tensors, Boolean())
+        each = [found.log_density(node).expand(batch) for node in self.observations]
+        return torch.stack(each, 1) if each else found.like.new_zeros(batch, 0).double()
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether the formula states anything besides observations."""
+        return has_verdict(self.formula)
 
     def verdict(self, data: Mapping[str, Any] | Tensor) -> Tensor:
         """Whether each sample satisfies the formula: (B,) of bool."""
@@ -82,7 +114,7 @@ class Program:
     def traced(self, end: str) -> Formula:
         """The lowered formula at a step called `now`."""
         if end not in self._traces:
-            found = resolve(self.formula, self.layout, end, trace=True)
+            found = resolve(self.statement, self.layout, end, trace=True)
             self._traces[end] = lower(found, self.layout)
         return self._traces[end]
 
@@ -99,8 +131,10 @@ class Program:
         return {atom.readable(): atom.slack for atom in atoms if atom.slack}
 
     def used(self, lowered: Formula) -> set[str]:
-        """The signals that a lowered formula reads; if none, the first, for the batch size."""
-        return (names(lowered) & set(self.layout.names)) or {self.layout.names[0]}
+        """The signals that a lowered formula and the observations read; if none, the first, for the
+        batch size."""
+        read = names(lowered).union(*(names(each) for each in self.observations))
+        return (read & set(self.layout.names)) or {self.layout.names[0]}
 
     def read(
         self, data: Mapping[str, Any] | Tensor, needed: set[str] | None = None
@@ -125,6 +159,22 @@ class Program:
             value=int(wrong.sum()),
             remedy="exclude such samples, as in x(0) = 0 or y(0) / x(0) <= 3",
         )
+
+
+def _observation(node: Observation, layout: Layout) -> Observation:
+    """An observation with resolved terms; ImpossibleError if its likelihood is always 0."""
+    found = resolve(node, layout)  # it reads within the grid, whatever the rule for its end
+    assert isinstance(found, Observation)
+    found = lower_observation(found, layout)
+    own = found.distribution.parameters
+    numbers = [each.value for each in own if isinstance(each, Const)]
+    if len(numbers) == len(own):
+        values = torch.tensor(numbers, dtype=torch.float64)
+        if float(found.log_density(*values)) == -math.inf:
+            raise ImpossibleError(
+                f"{node} has the likelihood 0 for all data", value=str(node), remedy="relax it"
+            )
+    return found
 
 
 def check_semantics(semantics: Semantics) -> None:

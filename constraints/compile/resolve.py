@@ -15,6 +15,7 @@ from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
 from constraints.ast.build import always
 from constraints.ast.dates import is_date
+from constraints.ast.families import Observation
 from constraints.ast.lowered import BoundUntil, CategoryWeight, HasClass
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
@@ -89,6 +90,8 @@ class _Resolver(ImageResolver):
                 return self.quantifier(node, scope)
             case f.Until():
                 return self.until(node, scope)
+            case Observation(_, distribution):
+                return node.moved(tuple(self.term(x, scope) for x in distribution.parameters))
         raise TypeError(f"{node!r} is not a formula")
 
     def compare(self, node: f.Compare, scope: Scope) -> f.Formula:

@@ -63,6 +63,7 @@ def rewritten(program: Program, rewriting: Rewriting, layout: Layout) -> Program
     """The program of the rewritten formula, for this layout."""
     made = copy(program)
     made.layout, made.lowered = layout, rewriting.formula(program.lowered)
+    made.observations = tuple(rewriting.inside(each) for each in program.observations)
     made.needed = made.used(made.lowered)
     made.cache, made._traces = {}, {}
     return made

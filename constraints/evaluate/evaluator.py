@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
+from constraints.ast.families import Observation
 from constraints.ast.lowered import Atom, BoundUntil, HasClass, Pixels
 from constraints.ast.walk import free
 from constraints.evaluate.classes import Judged
@@ -61,6 +62,16 @@ class Evaluator(Values):
             value = torch.where(frame.place(known[:, None], Index(0)), value, never)
         self._outside, self._known = around
         return value
+
+    def log_density(self, node: Observation) -> Tensor:
+        """log p(y | x) of an observation, (B,) or (1,), float64; -inf where a value is missing."""
+        around, self._known = self._known, []
+        parameters = [self.term(each, Frame()).double() for each in node.distribution.parameters]
+        found = node.log_density(*parameters)
+        for known in self._known:
+            found = torch.where(known, found, -torch.inf)
+        self._known = around
+        return found
 
     def judged(self, node: Atom, y: Tensor, frame: Frame) -> Tensor:
         """The value of the atom whose sum is y."""

@@ -13,7 +13,8 @@ follows logic tensor networks in log space (Badreddine et al. 2023).
 The statement that an image is of class k has the value log p_k, its robustness is the margin
 log p_k - max log p_j, and its verdict is whether k is the likeliest class. An equality is
 `a >= b and a <= b`, or a Gaussian -λ(a-b)² if `gaussian` is given. There is no negation: lowering
-pushes it to the atoms. The verdict is never derived from a soft value.
+pushes it to the atoms. The verdict is never derived from a soft value. Observations add their
+log-densities to log-probabilities, and nothing to margins and verdicts.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class Semantics(Protocol):
         ...
 
     def weighted(self, value: Tensor, weight: float) -> Tensor: ...
+
+    def observed(self, value: Tensor, log_density: Tensor) -> Tensor:
+        """The value (B,) of a formula together with observations of log-densities (B, k)."""
+        ...
 
     def truth(self, value: Tensor) -> Tensor:
         """In [0, 1]: what one step adds to a count."""
@@ -137,6 +142,9 @@ class _Logarithmic:
 
     def weighted(self, value: Tensor, weight: float) -> Tensor:
         return weight * value
+
+    def observed(self, value: Tensor, log_density: Tensor) -> Tensor:
+        return value + log_density.sum(1)
 
     def truth(self, value: Tensor) -> Tensor:
         return value.exp()
@@ -226,6 +234,9 @@ class Robustness:
     def weighted(self, value: Tensor, weight: float) -> Tensor:
         return value
 
+    def observed(self, value: Tensor, log_density: Tensor) -> Tensor:
+        return value  # an observation has neither a verdict nor a margin
+
     def truth(self, value: Tensor) -> Tensor:
         raise TypeError("a count has no margins: evaluate its body with Boolean()")
 
@@ -256,6 +267,9 @@ class Boolean:
 
     def weighted(self, value: Tensor, weight: float) -> Tensor:
         return value
+
+    def observed(self, value: Tensor, log_density: Tensor) -> Tensor:
+        return value  # an observation has neither a verdict nor a margin
 
     def truth(self, value: Tensor) -> Tensor:
         return value.to(torch.get_default_dtype())

@@ -15,21 +15,24 @@ with q = 1/√(1 - r), at most 4, where r is the root mean square correlation of
 value, and correlated atoms come within about 0.1 of Monte Carlo (0.4 for two-sided bounds) where
 their sum is off by 1 to 5. Nested quantifiers, sums far from linear under the Gaussian, and large
 groups of atoms joined by `or` may be off by 1. A weight multiplies the averaged log-probability.
+Observations add the logs of their expected likelihoods (`likelihoods`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
+from constraints.ast.families import Observation
 from constraints.ast.lowered import Atom, HasClass, Pixels
+from constraints.ast.walk import names
 from constraints.compile.linearity import linear
 from constraints.compile.program import Program
 from constraints.errors import DataError, FormulaError
@@ -41,7 +44,10 @@ from constraints.evaluate.log_probability import NEVER, log1mexp
 from constraints.evaluate.semantics import HARD_EQUALITY_HALF_WIDTH, LogLTN, LogProbabilistic
 from constraints.gaussian.averages import average, average_gaussian
 from constraints.gaussian.chains import markov, stays
+from constraints.gaussian.covariances import CovarianceOperator as CovarianceOperator
+from constraints.gaussian.covariances import DenseCovariance as DenseCovariance
 from constraints.gaussian.intervals import Bounds, Parts, intersected, united
+from constraints.gaussian.likelihoods import covariance_of, log_expected_density
 from constraints.gaussian.linear import affine
 from constraints.layout.signals import Layout
 
@@ -50,32 +56,6 @@ MIN_CATEGORY_PROBABILITY = 1e-6  # smaller probabilities of a category are clamp
 MAX_CORRELATED_ATOMS = 512  # atoms whose correlations are computed; more are thinned out
 Known = TypeVar("Known")
 Rows = dict[object, Tensor]  # gradients of linear sums, by atom and frame: (A, D)
-
-
-class CovarianceOperator(Protocol):
-    """A covariance (D, D) as a linear operator: of long series the matrix is too large.
-
-    `known` caches variances and correlations of atoms, for the next posterior with this covariance.
-    """
-
-    @property
-    def known(self) -> dict[Any, Any]: ...
-
-    def through(self, rows: Tensor) -> Tensor:
-        """rows (..., D) times the covariance: (..., D)."""
-        ...
-
-
-@dataclass(frozen=True)
-class DenseCovariance:
-    """A covariance as a matrix (D, D)."""
-
-    matrix: Tensor
-    known: dict[Any, Any] = field(default_factory=dict)
-
-    def through(self, rows: Tensor) -> Tensor:
-        """rows (..., D) times the matrix: (..., D)."""
-        return rows @ self.matrix.to(rows)
 
 
 @dataclass(frozen=True)
@@ -138,7 +118,11 @@ def log_expectation(
     at = GaussianPosterior.of(mean, covariance, program.layout)
     logic = LogProbabilistic() if semantics is None else semantics
     found = ExpectationEvaluator(at, logic, program.end, program.cache, program.needed)
-    return program.check_not_nan(found.formula(program.lowered, Frame()).expand(len(at.mean)))
+    value = found.formula(program.lowered, Frame()).expand(len(at.mean))
+    if program.observations:
+        each = [found.log_density(node) for node in program.observations]
+        value = logic.observed(value, torch.stack(each, 1)).to(value)
+    return program.check_not_nan(value)
 
 
 class ExpectationEvaluator(Evaluator):
@@ -226,6 +210,15 @@ class ExpectationEvaluator(Evaluator):
         if low == high and math.isinf(k):  # a point has probability zero
             low, high = low - HARD_EQUALITY_HALF_WIDTH, high + HARD_EQUALITY_HALF_WIDTH
         return average(mean, variance, low, high, k)
+
+    def log_density(self, node: Observation) -> Tensor:
+        """The log of the expected likelihood of an observation, (B,)."""
+        terms, size = node.distribution.parameters, len(self.mean)
+        means = [self.term(each, Frame()).expand(size) for each in terms]
+        varying = [i for i, each in enumerate(terms) if names(each) & set(self.layout.names)]
+        rows = [self.gradients(Atom((1.0,), (terms[i],)), means[i], Frame()) for i in varying]
+        spread = covariance_of([row.reshape(-1, 1, row.shape[-1]) for row in rows], self.spread)
+        return log_expected_density(node, torch.stack(means, -1), spread, varying)
 
     def classed(self, node: HasClass, judged: Judged) -> Tensor:
         """The value at the mean: the expectation of a classifier has no closed form."""

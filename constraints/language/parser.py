@@ -14,6 +14,7 @@ from lark import Lark, Token, Tree, UnexpectedInput
 
 from constraints.ast import formulas as f
 from constraints.ast.build import always, eventually, historically, once, one_of
+from constraints.ast.families import OBSERVATION_EXAMPLE, Observation, family_named
 from constraints.ast.terms import Const, Name, Term
 from constraints.ast.words import is_built_in
 from constraints.errors import FormulaError, unknown
@@ -51,7 +52,7 @@ def parse(text: str) -> f.Formula:
         tree = _parser().parse(text)
     except UnexpectedInput as problem:
         raise syntax_error(text, problem) from None
-    return _FormulaReader(text).formula(tree.children[0], frozenset())
+    return _FormulaReader(text).factor(tree.children[0], frozenset())
 
 
 @cache
@@ -76,7 +77,7 @@ class _FormulaReader(TermReader):
         return f.Or(tuple(self.formula(part, scope) for part in parts[::2]))
 
     def _conjunction(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
-        return f.And(tuple(self.formula(part, scope) for part in parts[::2]))
+        return f.And(tuple(self.factor(part, scope) for part in parts[::2]))
 
     def _until(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
         left, word, *window, right = parts
@@ -141,6 +142,38 @@ class _FormulaReader(TermReader):
         terms = tuple(self.side(part, scope, "a chain is a < b < c") for part in parts[::2])
         relations = tuple(_RELATION_SYNONYMS.get(str(word), str(word)) for word in parts[1::2])
         return f.Compare(terms, relations, tolerance)
+
+    def _observation(self, _: Tree_, parts: list[Tree_], scope: frozenset[str]) -> Piece:
+        left, sign, right = parts
+        value = self.term(left, scope)
+        if not isinstance(value, Const):
+            raise self.error(
+                left,
+                f"{brief(value)} stands where the observed number is expected",
+                f"the distribution follows the number, as in {OBSERVATION_EXAMPLE}",
+            )
+        head = right.children[0] if right.data == "call" else None
+        word = head.children[0] if isinstance(head, Tree) and head.data == "name" else None
+        if not isinstance(word, Token) or word.type != "NAME" or len(head.children) > 1:
+            raise self.error(
+                right,
+                f"a distribution is expected after {sign}",
+                f"write one such as {OBSERVATION_EXAMPLE}",
+            )
+        try:
+            family = family_named(str(word))
+            family.check_count(len(right.children) - 1)
+        except FormulaError as problem:
+            raise problem.pointing(self.text, position(word)) from None
+        parameters = [self.term(part, scope) for part in right.children[1:]]
+        for known, part, each in zip(
+            family.parameters, right.children[1:], parameters, strict=True
+        ):
+            try:
+                known.check(family.name, each)
+            except FormulaError as problem:
+                raise problem.pointing(self.text, position(part)) from None
+        return Observation(value.value, family(*parameters))
 
     def side(self, tree: Tree_, scope: frozenset[str], remedy: str = "") -> Term:
         """One side of a comparison, where `true` and `false` are values of a signal."""

@@ -20,7 +20,6 @@ _REPLACEMENTS = {  # characters of other languages, and what to write instead
     "|": "or",
     "∨": "or",
     "!": "not (or != for unequal)",
-    "~": "not",
     "¬": "not",
     "→": "implies",
     "⇒": "implies",
@@ -47,6 +46,8 @@ _OPERAND_EXPECTED = [
     (r"[<>]\s*", r"=", "<= and >= are written without a space"),
     (r"=\s*", r"[<>]", "at most is written <=, at least >="),
     (r"<\s*", r">", "unequal is written !="),
+    (r"~\s*", r"", "a distribution follows ~, as in 76 ~ poisson(0.9*I(3))"),
+    (r"", r"~", "negation is written not; an observation begins with its number"),
 ]
 _AFTER_VARIABLE = [(r"", r",", "bind one variable at a time: forall t: forall u: ...")]
 _AFTER_SQUARE_BRACKET = [

@@ -13,7 +13,7 @@ from lark import Token, Tree
 
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import Aggregation, aggregates
-from constraints.ast.nodes import MAX_DEPTH
+from constraints.ast.nodes import MAX_DEPTH, misplaced_observation
 from constraints.ast.terms import (
     Aggregate,
     Apply,
@@ -47,8 +47,12 @@ class TermReader:
     def formula(self, tree: Tree_ | Token, scope: frozenset[str], remedy: str = "") -> f.Formula:
         """The tree as a formula; `remedy`: advice for a term where a formula is expected."""
         piece = self.read(tree, scope)
-        if isinstance(piece, f.Formula):
-            return piece
+        if piece.observes:
+            raise misplaced_observation(piece).pointing(self.text, position(tree))
+        return piece if isinstance(piece, f.Formula) else self.as_formula(tree, piece, remedy)
+
+    def as_formula(self, tree: Tree_ | Token, piece: Term, remedy: str = "") -> f.Formula:
+        """A call that is a statement by itself; other terms raise."""
         shown = brief(piece)
         try:
             return piece.as_formula()
@@ -56,6 +60,11 @@ class TermReader:
             problem = f"{shown} is a number where a formula is wanted"
             remedy = remedy or f"compare it with something, as in {shown} <= 1"
             raise self.error(tree, problem, remedy) from None
+
+    def factor(self, tree: Tree_ | Token, scope: frozenset[str]) -> f.Formula:
+        """The tree as a formula, or as an observation, where one may stand."""
+        piece = self.read(tree, scope)
+        return piece if isinstance(piece, f.Formula) else self.as_formula(tree, piece)
 
     def term(self, tree: Tree_ | Token, scope: frozenset[str], remedy: str = "") -> Term:
         """The tree as a term; `remedy`: advice for a comparison where a term is expected."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from constraints import gaussian
 from constraints.ast import formulas as f
+from constraints.ast.families import factored
 from constraints.ast.lowered import Atom, Pixels
 from constraints.compile.linearity import linear
 from constraints.compile.lower import lower
@@ -26,6 +27,7 @@ from constraints.layout.image_operators import CHANNELS
 from constraints.layout.signals import Layout, Signal
 from constraints.prove.bounds import Bounds, Choice, Conflict, Sources, Sum, shown_as
 from constraints.prove.orders import refuse_cycle
+from constraints.prove.ranges import refuse_impossible_parameters
 from constraints.prove.rows import rows
 
 # limits of the effort; sums beyond them are left out, which keeps a proof sound
@@ -79,7 +81,9 @@ def refuse_impossible(
     given: Iterable[f.Formula] = (),
     end: str | None = None,
 ) -> None:
-    """Raise ImpossibleError if a contradiction is found."""
+    """Raise ImpossibleError if a contradiction is found, or an observation has no distribution."""
+    for observation in factored(formula)[1]:
+        refuse_impossible_parameters(observation, layout)
     found = find(formula, layout, given, end)
     if found is not None:
         remedy = "relax it" if len(found.parts) == 1 else "relax one of these parts"
@@ -87,7 +91,8 @@ def refuse_impossible(
 
 
 def _conjuncts(formula: f.Formula) -> tuple[f.Formula, ...]:
-    return formula.parts if isinstance(formula, f.And) and formula.parts else (formula,)
+    stated, _ = factored(formula)
+    return stated.parts if isinstance(stated, f.And) and stated.parts else (stated,)
 
 
 def _reading(own: str, signal: Signal, place: int) -> str:

@@ -194,10 +194,16 @@ class Kind(ABC):
         """The signals (of `names` only) of some samples; DataError where a value is missing."""
 
     def labelled(
-        self, data: D, rules: Sequence[str], verdicts: np.ndarray, margins: np.ndarray
+        self,
+        data: D,
+        rules: Sequence[str],
+        verdicts: np.ndarray,
+        margins: np.ndarray,
+        log_likelihood: np.ndarray | None = None,
     ) -> D:
-        """A copy of the data with verdicts and margins (N, R) of the rules."""
-        return with_label_variables(data, rules, verdicts, margins)
+        """A copy of the data with verdicts and margins (N, R) of the rules, if there are any, and
+        the log-likelihood (N,) of observations."""
+        return with_label_variables(data, rules, verdicts, margins, log_likelihood)
 
     # --- comparing --------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ LABEL_MEANINGS = {  # of what `label` adds
     "rule_satisfied": "whether the sample satisfies the rule",
     "rule_robustness": "margin by which the sample satisfies the rule",
 }
-LABELS = (*LABEL_MEANINGS, "log_weight", "origin")
+LOG_LIKELIHOOD = "log_likelihood"  # of the observations, which have no verdicts
+LABELS = (*LABEL_MEANINGS, "log_weight", "origin", LOG_LIKELIHOOD)
 ABSENT = "(missing)"  # the category of a missing word
 RULE_PREFIX = "satisfied: "  # begins the column of a single rule in a table
 

@@ -1,8 +1,9 @@
 """Verdicts as labels of a dataset.
 
 `label` adds to samples, for rules φ_1..φ_R, whether sample i satisfies them, x_i ⊨ φ_r, and by
-which margin ρ(φ_r, x_i); for the rules together these are `all` and `min` over r. Data are read and
-judged a bounded number of samples at a time.
+which margin ρ(φ_r, x_i); for the rules together these are `all` and `min` over r. Observations have
+neither; their log-densities add up to a log-likelihood of the sample. Data are read and judged a
+bounded number of samples at a time.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def label(
     programs: Mapping[str, Program] | None = None,
     progress: Progress | None = None,
 ) -> D:
-    """A copy with `satisfied` and `robustness` for all rules together and for each of them.
+    """A copy with `satisfied` and `robustness` for all rules together and for each of them, and
+    `log_likelihood` if there are observations; rules that are only observations have no verdict.
 
     `layout`: of the signals, where it is not to be read off the data: the tolerance of equal real
     numbers is a share of the span that it tells. `programs`: rules that are compiled already.
@@ -103,14 +105,21 @@ def label(
         ready[name] if name in ready else compiled(formula, layout, end)
         for name, formula in rules.items()
     ]
-    shape = (samples_of(data), len(rules))
+    judged = {n: own for n, own in zip(rules, compiled_rules, strict=True) if own.has_verdict}
+    shape = (samples_of(data), len(judged))
     verdicts, margins = np.empty(shape, bool), np.empty(shape, np.float32)
+    log_likelihood = np.zeros(shape[0])
     with torch.no_grad():
         for rows, tensors in _batches(data, compiled_rules, chunk, progress):
-            for r, program in enumerate(compiled_rules):
+            for r, program in enumerate(judged.values()):
                 verdicts[rows, r] = program.verdict(tensors).numpy()
                 margins[rows, r] = program.robustness(tensors).numpy()
-    made = kind_of(data).labelled(data, list(rules), verdicts, margins)
+            for program in compiled_rules:
+                if program.observations:
+                    log_likelihood[rows] += program.log_density(tensors).sum(1).numpy()
+    observes = any(program.observations for program in compiled_rules)
+    own = log_likelihood if observes else None
+    made = kind_of(data).labelled(data, list(judged), verdicts, margins, own)
     if isinstance(made, xr.Dataset):
         made.attrs["surrogate_constraint"] = str(conjunction(*rules.values()))
         made.attrs |= {} if end is None else {"surrogate_end": end}

@@ -12,6 +12,7 @@ from constraints.ast import build
 from constraints.ast import formulas as f
 from constraints.ast.aggregates import aggregates
 from constraints.ast.build import call, maximum, minimum
+from constraints.ast.families import families, observe
 from constraints.ast.terms import Aggregate, Apply, At, Const, Name, Step, Term
 from constraints.ast.words import END, NOW
 from constraints.errors import FormulaError
@@ -47,6 +48,17 @@ class SyntaxGenerator:
             return self.pick([self.compare, self.compare, self.constant])(0, scope)
         kinds = [self.compare, self.connective, self.prefix, self.quantifier, self.annotated]
         return self.pick(kinds)(depth - 1, scope)
+
+    def factored(self, depth: int) -> f.Formula:
+        """A formula with an observation beside it, or an observation alone."""
+        family = self.pick(list(families().values()))
+        parameters = [
+            self.pick([self.term(depth, ()), Const(0.5 if not known.domain.whole else 3)])
+            for known in family.parameters
+        ]
+        positive = self.pick([1, 3, 12]) if family.support.whole else self.pick([0.1, 7, 1 / 3])
+        seen = observe(positive, family(*parameters))
+        return self.pick([seen, seen & self.formula(depth), self.formula(depth) & seen & seen])
 
     def constant(self, depth: int, scope: tuple[str, ...]) -> f.Formula:
         return self.pick([f.TRUE, f.FALSE])
@@ -169,6 +181,7 @@ class SyntaxGenerator:
 def random_syntax(random: Random, depth: int = 4) -> f.Formula:
     while True:
         try:
-            return SyntaxGenerator(random).formula(random.randint(1, depth))
+            made = SyntaxGenerator(random)
+            return made.pick([made.formula, made.formula, made.factored])(random.randint(1, depth))
         except FormulaError:  # a step plus 1e15 is beyond any grid
             continue

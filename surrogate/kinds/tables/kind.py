@@ -20,7 +20,7 @@ from surrogate.io.reading import TableOptions, says_runs
 from surrogate.kinds import tables
 from surrogate.kinds.images.values import is_images
 from surrogate.kinds.kind import D, Data, Hint, Kind, listed
-from surrogate.kinds.label_names import RULE_PREFIX, label_columns
+from surrogate.kinds.label_names import LOG_LIKELIHOOD, RULE_PREFIX, label_columns
 from surrogate.kinds.tables import files, schema, shapes
 
 if TYPE_CHECKING:
@@ -122,11 +122,16 @@ class Tables(Kind):
         return tables.layout.tensors(data, layout, samples, names)
 
     def labelled(
-        self, data: D, rules: Sequence[str], verdicts: np.ndarray, margins: np.ndarray
+        self,
+        data: D,
+        rules: Sequence[str],
+        verdicts: np.ndarray,
+        margins: np.ndarray,
+        log_likelihood: np.ndarray | None = None,
     ) -> D:
         """In a DataFrame of several rules, each has a column "satisfied: <rule>"."""
         if isinstance(data, xr.Dataset):
-            return super().labelled(data, rules, verdicts, margins)
+            return super().labelled(data, rules, verdicts, margins, log_likelihood)
         old = label_columns(data)
         for name in ("satisfied", "robustness"):
             if name in data.columns and name not in old:
@@ -134,6 +139,10 @@ class Tables(Kind):
                     f"the table has a column {name!r} of its own", remedy="rename it to keep it"
                 )
         kept = data[[name for name in data.columns if name not in old]].copy()
+        if log_likelihood is not None:
+            kept[LOG_LIKELIHOOD] = log_likelihood
+        if not rules:
+            return kept
         kept["satisfied"] = np.asarray(verdicts.all(1))
         kept["robustness"] = np.asarray(margins.min(1))
         if len(rules) > 1:

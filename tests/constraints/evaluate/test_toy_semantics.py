@@ -33,6 +33,9 @@ class Violations:
     def weighted(self, value: Tensor, weight: float) -> Tensor:
         return weight * value
 
+    def observed(self, value: Tensor, log_density: Tensor) -> Tensor:
+        return value
+
     def truth(self, value: Tensor) -> Tensor:
         return (value == 0).to(value.dtype)
 
