@@ -122,7 +122,11 @@ def command(
     count = data.sizes["sample"]
     say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories, {method}")
     sure = "" if error == 0 else f" ± {error:.3f}"
-    say.print(f"probability {math.exp(log_p):.4g} (log {log_p:.4f}{sure})")
+    if program.observations:
+        stated = "the scenario and the data" if program.has_verdict else "the data"
+        say.print(f"log evidence {log_p:.4f}{sure} of {stated}")
+    else:
+        say.print(f"probability {math.exp(log_p):.4g} (log {log_p:.4f}{sure})")
     say.print(f"next: surrogate report samples.nc --against {escape(shlex.quote(str(target)))}")
     if as_json:
         summary = {"path": str(target), "model": network.name, "samples": count, "seed": seed}
@@ -144,11 +148,12 @@ def _exact(
     """Draws of the master equation; None where it cannot be solved."""
     import torch
 
-    from constraints.compile.stepwise import stepwise
+    from constraints.compile.stepwise import stepwise, stepwise_likelihoods
     from simulators import InputError, MasterEquation, UnreachableError
+    from simulators.exact.conditions import Likelihood
 
-    conditions = stepwise(program)
-    if conditions is None:
+    conditions, observed = stepwise(program), stepwise_likelihoods(program)
+    if conditions is None or observed is None:
         return None
     try:
         with say.status("solving the master equation"):
@@ -163,6 +168,9 @@ def _exact(
         return judge
 
     where: Any = {step: [predicate(each) for each in those] for step, those in conditions.items()}
+    for step, densities in observed.items():
+        factors = [Likelihood(predicate(lambda v, own=own: own(v).exp())) for own in densities]
+        where[step] = [*where.get(step, ()), *factors]
     log_p = exact.log_probability(where)
     if log_p == -math.inf:
         raise UnreachableError(
@@ -185,6 +193,13 @@ def _kept(
 ) -> Found:
     """Simulated trajectories that satisfy the scenario."""
     import xarray as xr
+
+    if program.observations:
+        raise UsageError(
+            "observations need the master equation, which cannot be solved here, or not for a "
+            "scenario that relates several steps",
+            remedy="state rules about single steps, or use surrogate sample",
+        )
 
     from simulators import simulate
     from surrogate.kinds.signals import tensors_of

@@ -32,6 +32,7 @@ from constraints.lazy import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
+MIN_POSITIVE = 1e-50  # smaller positive parameters count as this one
 OBSERVATION_EXAMPLE = "76 ~ poisson(0.9*I(3))"
 
 
@@ -50,6 +51,10 @@ class Domain:
     def meets(self, low: float, high: float) -> bool:
         """Whether some number in low..high lies in the domain, whole or not."""
         return low <= self.high and (high > 0 if self.positive else high >= self.low)
+
+    def clipped(self, values: Tensor) -> Tensor:
+        """Values in the domain; positive ones not so small that squares of ratios overflow."""
+        return values.clamp_min(MIN_POSITIVE) if self.positive else values
 
     def inside(self, values: Tensor) -> Tensor:
         """Which values lie in the domain, whole or not: bool, like them; inf and NaN do not."""
@@ -139,7 +144,10 @@ class Family:
         inside = torch.ones_like(own[0], dtype=torch.bool)
         for parameter, each in pairs:
             inside = inside & parameter.domain.inside(each)
-        safe = [torch.where(inside, each, known.domain.interior) for known, each in pairs]
+        safe = [
+            torch.where(inside, known.domain.clipped(each), known.domain.interior)
+            for known, each in pairs
+        ]
         return torch.where(inside, self.density(value, *safe), -math.inf)
 
 

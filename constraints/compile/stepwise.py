@@ -2,6 +2,7 @@
 
 Such a formula is a predicate on the state for each step, on which an exact solver of a Markov
 process can condition: S(0) = 95 and (forall t: I(t) <= 20) and (S(25) = 30 or S(25) = 40).
+Observations that each depend on the state at one step are likelihoods of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from constraints.ast import formulas as f
+from constraints.ast.families import Observation
 from constraints.ast.lowered import Atom
 from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Count, Name, Step
@@ -20,6 +22,7 @@ from constraints.ast.walk import descend
 from constraints.compile.program import Program
 
 Predicate = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to verdicts (n,)
+LogDensity = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to log-densities (n,)
 
 
 def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
@@ -35,18 +38,44 @@ def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
     return found
 
 
+def stepwise_likelihoods(program: Program) -> dict[int, list[LogDensity]] | None:
+    """The log-densities of the observations of each step that has any; None if one depends on
+    several steps."""
+    found: dict[int, list[LogDensity]] = {}
+    for node in program.observations:
+        steps = _steps(node)
+        if steps is None:
+            return None
+        found.setdefault(steps[0], []).append(_log_density(program, node))
+    return found
+
+
+def _log_density(program: Program, node: Observation) -> LogDensity:
+    own = copy(program)
+    own.lowered, own.observations = f.TRUE, (node,)
+    own.needed = own.used(f.TRUE)
+
+    def density(values: dict[str, Tensor]) -> Tensor:
+        return own.log_density(_constant_series(own, values))[:, 0]
+
+    return density
+
+
+def _constant_series(program: Program, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    steps = program.layout.steps
+    return {
+        name: torch.as_tensor(values[name])[:, None].expand(-1, steps) for name in program.needed
+    }
+
+
 def _predicate(program: Program, part: f.Formula) -> Predicate:
     """The predicate of a part that depends on one state: its verdict on a constant series."""
     own = copy(program)
-    own.lowered, own.cache = part, {}
+    own.lowered, own.observations, own.cache = part, (), {}
     own.needed = own.used(part)
 
     def holds(values: dict[str, Tensor]) -> Tensor:
-        steps = program.layout.steps
-        series = {
-            name: torch.as_tensor(values[name])[:, None].expand(-1, steps) for name in own.needed
-        }
-        return own.verdict(series)
+        return own.verdict(_constant_series(own, values))
 
     return holds
 

@@ -46,14 +46,15 @@ class Equations:
 
 
 def split(program: Program) -> tuple[Equations, Program | None]:
-    """The equations among the parts of a formula, and the program of the rest (None: no rest)."""
+    """The equations among the parts of a formula, and the program of the rest, to which
+    observations belong (None: no rest)."""
     whole = program.lowered
     parts = whole.parts if isinstance(whole, f.And) else (whole,)
     framed = {i: _framed(part, program) for i, part in enumerate(parts)}
     equations = [found for found in framed.values() if found is not None]
     others = [part for i, part in enumerate(parts) if framed[i] is None]
     rest = None
-    if others:
+    if others or program.observations:
         rest = copy(program)
         rest.lowered = others[0] if len(others) == 1 else f.And(tuple(others))
         rest.cache = {}

@@ -120,9 +120,18 @@ def log_expectation(
     found = ExpectationEvaluator(at, logic, program.end, program.cache, program.needed)
     value = found.formula(program.lowered, Frame()).expand(len(at.mean))
     if program.observations:
-        each = [found.log_density(node) for node in program.observations]
-        value = logic.observed(value, torch.stack(each, 1)).to(value)
+        value = logic.observed(value, found.log_densities(program)).to(value)
     return program.check_not_nan(value)
+
+
+def log_expected_likelihoods(
+    program: Program, mean: Tensor, covariance: Tensor | CovarianceOperator
+) -> Tensor:
+    """log E p(y | x) of each of the k observations: (B, k), from mean (B, D), covariance (D, D)."""
+    at = GaussianPosterior.of(mean, covariance, program.layout)
+    logic = LogProbabilistic()
+    found = ExpectationEvaluator(at, logic, program.end, program.cache, program.needed)
+    return found.log_densities(program)
 
 
 class ExpectationEvaluator(Evaluator):
@@ -210,6 +219,10 @@ class ExpectationEvaluator(Evaluator):
         if low == high and math.isinf(k):  # a point has probability zero
             low, high = low - HARD_EQUALITY_HALF_WIDTH, high + HARD_EQUALITY_HALF_WIDTH
         return average(mean, variance, low, high, k)
+
+    def log_densities(self, program: Program) -> Tensor:
+        """The same of all observations of a program, (B, k)."""
+        return torch.stack([self.log_density(node) for node in program.observations], 1)
 
     def log_density(self, node: Observation) -> Tensor:
         """The log of the expected likelihood of an observation, (B,)."""

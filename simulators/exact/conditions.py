@@ -5,7 +5,10 @@
     C = {x : every predicate of step k holds for x(t_k), for all k}.
 
 Predicates are conditions in the rate-law language, functions of the named values, or lists of these
-(all must hold). An exact solver and a rejection sampler read the same `Conditions`.
+(all must hold). An exact solver and a rejection sampler read the same `Conditions`. A `Likelihood`
+in place of a predicate weighs states instead of choosing among them, which the exact solver can do:
+
+    {3: Likelihood(lambda values: binom.pmf(7, values["I"], 0.5))}
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from simulators.rates import Expression
 
 Values = Mapping[str, Any]
 Function = Callable[[dict[str, np.ndarray]], Any]
-Predicate = str | Function | Sequence[Any]
+Predicate = str | Function | Sequence[Any]  # or a Likelihood, which is a function
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,26 @@ class _Computed:
         return f"<{getattr(self.function, '__name__', type(self.function).__name__)}>"
 
 
-_Test = _Written | _Computed
+@dataclass(frozen=True)
+class Likelihood:
+    """A factor: how probable what was observed is in each state, a number >= 0."""
+
+    function: Function
+
+    def __call__(self, values: Values) -> Any:
+        weights = np.asarray(self.function(dict(values)), dtype=np.float64)
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise InputError(
+                f"the likelihood {self} must be finite and not negative, one number per state",
+                value=weights,
+            )
+        return weights
+
+    def __str__(self) -> str:
+        return f"<likelihood {getattr(self.function, '__name__', type(self.function).__name__)}>"
+
+
+_Test = _Written | _Computed | Likelihood
 
 
 class Conditions:
@@ -133,7 +155,8 @@ class Conditions:
         return len(self.times) - 1 if self._always else max(self._at, default=-1)
 
     def mask(self, step: int, values: Values) -> np.ndarray:
-        """Where the predicates of `step` hold; arrays (n,) in, booleans (n,) out.
+        """Where the predicates of `step` hold; arrays (n,) in, booleans (n,) out, or the product of
+        the likelihoods, where there are any.
 
         `values` has the variables, and any parameters that differ from the network's.
         """
@@ -153,7 +176,7 @@ class Conditions:
                     value=answer.shape,
                     remedy="return one boolean for each state",
                 )
-            holds &= answer
+            holds = holds & answer if holds.dtype == answer.dtype == np.bool_ else holds * answer
         return holds
 
     def holds(self, trajectories: Any) -> np.ndarray:
@@ -162,6 +185,13 @@ class Conditions:
         `trajectories`: a dataset with dims (sample, time), or a mapping of arrays, (sample, time)
         for what varies in time, (sample,) for parameters.
         """
+        tests = (*self._always, *(test for tests in self._at.values() for test in tests))
+        if any(isinstance(test, Likelihood) for test in tests):
+            raise InputError(
+                "a likelihood weighs trajectories: it neither holds nor fails",
+                value=str(self),
+                remedy="use MasterEquation",
+            )
         columns = _columns(trajectories)
         for name in self.network.variables:
             if name not in columns:
@@ -213,6 +243,8 @@ class Conditions:
 
     def _read(self, predicate: Predicate, step: Any) -> list[_Test]:
         """A predicate, or a list of them, as tests that can be run."""
+        if isinstance(predicate, Likelihood):
+            return [predicate]
         if isinstance(predicate, str):
             return [self._parse(predicate, step)]
         if callable(predicate):

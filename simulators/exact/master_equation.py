@@ -4,11 +4,14 @@
 
 Given conditions with masks m_k, the forward-backward recursions (Rabiner 1989)
 
-    α_k ∝ m_k · (α_{k-1} exp(Q h_k)),   β_{k-1} ∝ exp(Q h_k) (m_k β_k),   P(x_k = x | C) ∝ α_k β_k,
+    π_k = α_{k-1} exp(Q h_k),   α_k ∝ m_k π_k,   β_{k-1} ∝ exp(Q h_k) (m_k β_k),
+    P(x_k = x | C) ∝ π_k m_k β_k,
 
-are scaled at each step, so that log P(C) is a sum of logarithms. Conditioned trajectories are drawn
-forwards against the backward messages, jump by jump within a step (Hobolth & Stone 2009): no matrix
-of transition probabilities is ever formed.
+are scaled at each step, so that log P(C) is a sum of logarithms. Masks may be likelihoods of
+observations, m_k(x) = p(y_k | x_k = x) (`conditions.Likelihood`); log P is then the log evidence,
+or that of conditions and observations together. Conditioned trajectories are drawn forwards
+against the backward messages, jump by jump within a step (Hobolth & Stone 2009): no matrix of
+transition probabilities is ever formed.
 
 A space that does not close is cut by finite state projection (Munsky & Khammash 2006): what leaves
 the states kept is lost, and the probability lost by the last time bounds the total variation error.
@@ -154,11 +157,12 @@ class MasterEquation:
         return where.mask(step, self._values)
 
     def _filter(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
-        """α (steps, n), each row adding up to 1, and log P(where)."""
-        filtered = np.empty((steps, len(self._chain)))
+        """π (steps, n), what conditions before a step predict for it, and log P(where)."""
+        predicted = np.empty((steps, len(self._chain)))
         now, log_probability = self._start, 0.0
         for step in range(steps):
             now = self._chain.forward(now, self._gaps[step]) if step else now
+            predicted[step] = now
             if where.active(step):
                 now = now * self._mask(where, step)
             left = now.sum()
@@ -167,8 +171,7 @@ class MasterEquation:
             if step <= where.last:  # what the projection loses by then counts as not meeting them
                 log_probability += float(np.log(left))
             now = now / left
-            filtered[step] = now
-        return filtered, log_probability
+        return predicted, log_probability
 
     def _messages(self, where: Conditions) -> list[np.ndarray | None]:
         """m_k β_k for each step, (n,) with maximum 1; None after the last condition."""
@@ -191,17 +194,17 @@ class MasterEquation:
     def _smooth(self, where: Conditions) -> tuple[np.ndarray, float]:
         """P(x_k = x | where), shape (T, n), and log P(where)."""
         joint, log_probability = self._possible(where, len(self.times))
-        for alpha, message in zip(joint, self._messages(where), strict=True):
+        for probabilities, message in zip(joint, self._messages(where), strict=True):
             if message is not None:
-                alpha *= message
-                alpha /= alpha.sum()
+                probabilities *= message
+            probabilities /= probabilities.sum()
         return joint, log_probability
 
     def _possible(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
         """`_filter`, or an error if the conditions have probability 0 or are too rare."""
         error = self.truncation_error
         try:
-            filtered, log_probability = self._filter(where, steps)
+            predicted, log_probability = self._filter(where, steps)
         except _NothingLeft as nothing:
             if not error:
                 raise UnreachableError(
@@ -209,7 +212,7 @@ class MasterEquation:
                     f"nothing is left at step {nothing.step} (time {self.times[nothing.step]:g})",
                     value=str(where),
                 ) from None
-            filtered, log_probability = np.empty(0), -np.inf
+            predicted, log_probability = np.empty(0), -np.inf
         if where and error > MAX_RELATIVE_TRUNCATION * np.exp(log_probability):
             raise SimulationError(
                 f"the conditions have probability {np.exp(log_probability):.3g}, too rare for a "
@@ -217,7 +220,7 @@ class MasterEquation:
                 value=error,
                 remedy=("build MasterEquation with a smaller ", Setting("tolerance")),
             )
-        return filtered, log_probability
+        return predicted, log_probability
 
     # --- drawing ----------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def degenerate(reasons: list[str], cause: str, particles: int, steps: int) -> De
 
 
 def _parts(scenario: Scenario, x: Tensor, plain: Plain | None) -> list[Part]:
-    formula = scenario.program.formula
+    formula = scenario.program.statement  # observations have no verdict
     conjuncts = formula.parts if isinstance(formula, And) and formula.parts else (formula,)
     seen, unguided = _signals(scenario, x), None
     if plain is not None:

@@ -24,7 +24,12 @@ import torch
 from torch import Generator, Tensor
 
 from constraints.gaussian.chains import log_interval
-from constraints.gaussian.expectation import CovarianceOperator, DenseCovariance, log_expectation
+from constraints.gaussian.expectation import (
+    CovarianceOperator,
+    DenseCovariance,
+    log_expectation,
+    log_expected_likelihoods,
+)
 from surrogate.guidance import truncated
 from surrogate.guidance.scenario import Scenario
 from surrogate.sampling.steps import white
@@ -219,11 +224,13 @@ class Posterior:
         return log_interval((low - at) / deviation, (high - at) / deviation).sum(1)
 
     def foreseen(self, mean: Tensor, psi: Tensor) -> Tensor:
-        """ψ (B,) divided among the linear conditions of the formula: (B, k).
+        """ψ (B,) divided among the linear conditions and the observations: (B, k + m).
 
-        Each has its log-probability under N(mean, C_σ) by itself; those are scaled to ψ, where the
-        conditions are all of the formula and ψ counts their dependence.
+        Each has its log-probability under N(mean, C_σ) by itself; those of conditions are scaled to
+        ψ, where the conditions are all of the formula and ψ counts their dependence.
         """
+        observed = self._expected_likelihoods(mean)
+        psi = psi - observed.sum(1)
         conditions = self.scenario.linear_conditions_about(mean.mean(0))
         rows = conditions.rows
         deviation = (self.covariance.apply(self.eigenvalues, rows) * rows).sum(1)
@@ -232,7 +239,17 @@ class Posterior:
         low, high = (conditions.low - at) / deviation, (conditions.high - at) / deviation
         each = log_interval(low, high).clamp_min(MIN_LOG_PROBABILITY)
         total = each.sum(1, keepdim=True).clamp_max(-1e-9)
-        return each * (psi[:, None] / total).clamp(0.0, 1.0)
+        return torch.cat([each * (psi[:, None] / total).clamp(0.0, 1.0), observed], 1)
+
+    def _expected_likelihoods(self, mean: Tensor) -> Tensor:
+        """The logs of the expected likelihoods of the observations, (B, m)."""
+        program = self.scenario.rest
+        if program is None or not program.observations:
+            return mean.new_zeros(len(mean), 0)
+        assert self.signal_covariance is not None
+        signals = self.scenario.signals(mean)
+        found = log_expected_likelihoods(program, signals, self.signal_covariance)
+        return found.clamp_min(MIN_LOG_PROBABILITY)
 
     def conditional_product(self, x: Tensor, gain: Tensor | None = None) -> Tensor:
         """C' x for each x (B, D); `gain`: `exact_gain` for equations without a tolerance."""

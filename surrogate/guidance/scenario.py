@@ -36,7 +36,7 @@ from constraints.compile.sums import without_sums
 from constraints.errors import ImpossibleError
 from constraints.gaussian.equations import Equations, all_conditions, bounds, split
 from constraints.gaussian.latent import to_latents
-from surrogate.guidance import linear_conditions
+from surrogate.guidance import likelihood, linear_conditions
 from surrogate.guidance.prior import Prior
 from surrogate.kinds.decoder import Draw, Filter, Pins
 
@@ -63,7 +63,7 @@ class Scenario:
     program: the compiled formula. rules: compiled rules of single samples, by name.
     hard: whether the formula is; semantics: its values. layout, sample_layout, latent_layout: the
     signals of a point, of a single sample, and of a point in latent coordinates.
-    rest: the formula without its linear equations; None if nothing is left.
+    rest: the formula without its linear equations, with its observations; None if nothing is left.
     low, high: ranges of the latent signals, (L,); bounded: which of them have one, (L,).
     affine: whether g is.
     """
@@ -109,7 +109,7 @@ class Scenario:
         self.rest: Program | None = latent
         if self.hard:
             self._equations, self.rest = split(latent)
-        if self.rest is not None and self.rest.lowered == TRUE:
+        if self.rest is not None and self.rest.lowered == TRUE and not self.rest.observations:
             self.rest = None
         self.affine = prior.codec.affine
         self.low, self.high = self._limits()
@@ -171,11 +171,12 @@ class Scenario:
 
     @cached_property
     def pins(self) -> Pins:
-        """The linear equations and inequalities of a hard formula, for a decoder to meet."""
+        """The linear equations and inequalities of a hard formula, for a decoder to meet, and the
+        observations, for it to weigh points by."""
         decoder = self.prior.decoder
         if decoder is None:
             return Pins.none(self.size)
-        if not self.hard:
+        if not self.hard and not self.observes:
             return Pins.none(self.instances * decoder.coordinates)
 
         def signals(y: Tensor) -> Tensor:
@@ -184,9 +185,17 @@ class Scenario:
             return found
 
         zero = torch.zeros(self.instances * decoder.coordinates, dtype=torch.float64)
-        matrix, offset = _linear_map(signals, zero, self.layout.size)
-        made = linear_conditions.moved(self._linear_conditions, (matrix, offset))
-        return Pins(made.rows, made.low, made.high)
+        affine = _linear_map(signals, zero, self.layout.size)
+        factors = likelihood.factors(self._plain, affine)
+        if not self.hard:
+            return Pins.none(len(zero), factors)
+        made = linear_conditions.moved(self._linear_conditions, affine)
+        return Pins(made.rows, made.low, made.high, factors)
+
+    @property
+    def observes(self) -> bool:
+        """Whether the scenario has observations."""
+        return bool(self.program.observations)
 
     @cached_property
     def _linear_conditions(self) -> Equations:
@@ -266,11 +275,10 @@ class Scenario:
         if self.rest is None:
             return True
         every = descend(self.rest.lowered)
-        atoms = [node for node in every if isinstance(node, Atom)]
+        terms = [term for node in every if isinstance(node, Atom) for term in node.terms]
+        terms += [t for each in self.rest.observations for t in each.distribution.parameters]
         classed = any(isinstance(node, HasClass) for node in every)
-        return not classed and all(
-            linear(t, self.latent_layout) for atom in atoms for t in atom.terms
-        )
+        return not classed and all(linear(term, self.latent_layout) for term in terms)
 
     def inequalities(self) -> Equations:
         """The linear inequalities of the formula in normalised coordinates, if these are affine."""
@@ -334,7 +342,8 @@ class Scenario:
         return Verdicts(met, consistent)
 
     def log_value(self, x: Tensor, verdicts: Verdicts | None = None) -> Tensor:
-        """c(x_0) of points (B, D), (B,): 0 or -∞ of a hard formula, its value of a soft one.
+        """c(x_0) of points (B, D), (B,): 0 or -∞ of a hard formula, its value of a soft one;
+        observations apart (`log_likelihood`).
 
         -∞ where a rule is violated. `verdicts`: of these points, if they are known.
         """
@@ -344,11 +353,26 @@ class Scenario:
             allowed = allowed & met
         elif any(signal.categories for signal in self.layout.signals):
             decoded = self.grouped(self.prior.codec.decode(self.shaped(x)))
-            value = self.program(decoded, self.semantics)
+            value = self._statement(decoded, self.semantics)
         else:  # of finished counts, not of the numbers that are rounded to them
             finished = self.grouped(self.prior.codec.signals_of(self.shaped(x)))
-            value = self.program(finished, self.semantics).double()
+            value = self._statement(finished, self.semantics).double()
         return torch.where(allowed, value, -torch.inf)
+
+    @cached_property
+    def _statement(self) -> Program:
+        """The program without its observations."""
+        made = copy.copy(self.program)
+        made.observations = ()
+        return made
+
+    def log_likelihood(self, x: Tensor) -> Tensor:
+        """log p(observations | x_0) of the finished samples of points (B, D), (B,).
+
+        A decoder has it in its weights already.
+        """
+        values = self.grouped(self.prior.codec.signals_of(self.shaped(x)))
+        return self.program.log_density(values).sum(1)
 
 
 def _no_equations(size: int) -> Equations:

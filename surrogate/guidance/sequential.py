@@ -1,9 +1,10 @@
 """A particle filter over the values of the decoder, in independent batches: sequential Monte Carlo.
 
 Without a noisy point the decoder is an autoregressive model p(y_1) p(y_2 | y_1) ... of the data. A
-linear condition is met by the last value that it concerns, with its probability as a weight, and
-particles are resampled where their effective sample size falls (Gordon, Salmond and Smith 1993). A
-look-ahead, learned from plain draws, prepares particles for conditions on later values
+linear condition is met by the last value that it concerns, with its probability as a weight; an
+observation multiplies the weights once the last value that it depends on is drawn. Particles are
+resampled where their effective sample size falls (Gordon, Salmond and Smith 1993). A look-ahead,
+learned from plain draws, prepares particles for conditions on later values
 (`kinds.trajectories.lookahead`); where it foresees little, few ancestors of the first values are
 left. For a past that is given in full the weights are all equal: a forecast.
 """
@@ -54,7 +55,7 @@ def filtered(
 ) -> Particles:
     """One batch of `count` particles, with a look-ahead if it is given."""
     zero = torch.zeros(count, dtype=torch.float64)
-    foreseen = zero[:, None].expand(-1, len(scenario.pins))
+    foreseen = zero[:, None].expand(-1, scenario.pins.total)
     particles = Filter(zero, foreseen, smc.resampling(generator), ahead)
     nothing = torch.zeros(count, scenario.size, dtype=torch.float64)
     x, draw = scenario.decode(nothing, NO_SIGNAL, generator, particles)
@@ -74,7 +75,7 @@ def ancestor_share(scenario: Scenario, seed: int, ahead: Lookahead | None) -> fl
 
 def suits(scenario: Scenario, seed: int) -> bool:
     """Whether enough particles keep their ancestors: the look-ahead foresees what is needed."""
-    if scenario.prior.decoder is None or not len(scenario.pins):
+    if scenario.prior.decoder is None or not scenario.pins.total:
         return False
     share = ancestor_share(scenario, seed, lookahead(scenario, seed))
     return share >= MIN_SCOUT_ANCESTORS

@@ -9,8 +9,8 @@ x_s ~ q(x_s | x_t),                      log w_s = log w_t + log p - log q + ψ_
 with the target p(x_s | x_t) and the proposal q(x_s | x_t) of `reverse_kernel`. Particles are
 resampled where their effective sample size falls below half of them. The last step draws the clean
 point itself, equations met by construction (`truncated`), and the value e^c of the formula at
-finished samples takes the place of e^ψ. The mean weight estimates P(scenario), without bias for the
-discretised diffusion.
+finished samples, times the likelihood of observations, takes the place of e^ψ. The mean weight
+estimates P(scenario), or the evidence, without bias for the discretised diffusion.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def twisted(
                 min_ess = min(min_ess, float(smc.ess(log_weights)))
             else:
                 x_0, log_ratio = draw_clean(posterior, state.denoised, generator)
-                log_weights = log_weights + log_ratio - state.psi
+                log_weights = log_weights + log_ratio - state.psi + scenario.log_likelihood(x_0)
             verdicts = scenario.satisfied(x_0)
             log_weights = log_weights + scenario.log_value(x_0, verdicts)
             progress(1)

@@ -1,7 +1,8 @@
 """Linear conditions on values that are drawn one after another: low <= Σ weight·y <= high.
 
 A condition is settled by the last value that it concerns. All values before it are known by then,
-and what they leave of the condition is an interval of that last value.
+and what they leave of the condition is an interval of that last value. A factor of the likelihood
+is known once the last value that it depends on has been drawn.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class Remainder:
 
 
 class Conditions(Generic[S]):
-    """Conditions on B points while their values are drawn; `sums` (B, k) of the values so far."""
+    """Conditions and factors on B points while their values are drawn.
+
+    sums: (B, k) of the values so far. read: (B, n), those that factors depend on.
+    """
 
     def __init__(
         self,
@@ -57,6 +61,13 @@ class Conditions(Generic[S]):
         self.sums = torch.zeros(count, len(pins), dtype=torch.float64)
         self._settled: dict[S, list[int]] = {}
         self._constant: list[int] = []  # conditions that concern no site
+        every = sorted({c for factor in pins.factors for c in factor.coordinates})
+        self._columns = {c: i for i, c in enumerate(every)}  # of `read`, by coordinate
+        self.read = torch.zeros(count, len(self._columns), dtype=torch.float64)
+        self._known: dict[S, list[int]] = {}  # factors that are known after a site
+        self._late: list[int] = []  # those that depend on values that all data share
+        if pins.factors:
+            self._find_factors(sites, coordinates)
         if not len(pins):
             return
         open_rows = set(range(len(pins)))
@@ -69,6 +80,21 @@ class Conditions(Generic[S]):
             if not open_rows:
                 break
         self._constant = sorted(open_rows)
+
+    def _find_factors(self, sites: Sequence[S], coordinates: Callable[[S], list[int]]) -> None:
+        """The last site of each factor."""
+        owner = {c: i for i, site in enumerate(sites) for c in coordinates(site)}
+        for j, factor in enumerate(self.pins.factors):
+            if factor.coordinates and all(c in owner for c in factor.coordinates):
+                last = sites[max(owner[c] for c in factor.coordinates)]
+                self._known.setdefault(last, []).append(j)
+            else:
+                self._late.append(j)
+
+    @property
+    def active(self) -> bool:
+        """Whether there are any conditions or factors."""
+        return self.pins.total > 0
 
     def at(self, site: S, coordinates: list[int], copies: int = 1) -> Remainder | None:
         """What a site settles; None if nothing. Its value stands at `copies` coordinates in a row,
@@ -87,23 +113,49 @@ class Conditions(Generic[S]):
         return self._settled.get(site, [])
 
     def concern(self, coordinates: list[int]) -> bool:
-        """Whether any condition reads one of these coordinates."""
+        """Whether any condition or factor reads one of these coordinates."""
+        if any(c in self._columns for c in coordinates):
+            return True
         return bool((self.pins.rows[:, coordinates] != 0).any())
 
     def select(self, rows: Tensor) -> None:
         """Go on with some of the points."""
-        self.sums = self.sums[rows]
+        self.sums, self.read = self.sums[rows], self.read[rows]
 
     def add(self, values: Tensor, coordinates: list[int]) -> None:
         """Count values (B, n) at some coordinates (n,)."""
         if len(self.pins):
             self.sums += values @ self.pins.rows[:, coordinates].mT
+        for i, c in enumerate(coordinates):
+            if c in self._columns:
+                self.read[:, self._columns[c]] = values[:, i]
+
+    def known_after(self, site: S) -> tuple[list[int], Tensor] | None:
+        """The factors that are known once a site is drawn, numbered after the conditions, and the
+        sum of their log-densities (B,); None if there are none."""
+        found = self._known.get(site)
+        if found is None:
+            return None
+        return [len(self.pins) + j for j in found], self._log_density(found)
+
+    def _log_density(self, factors: list[int]) -> Tensor:
+        total = torch.zeros(len(self.read), dtype=torch.float64)
+        for j in factors:
+            factor = self.pins.factors[j]
+            columns = [self._columns[c] for c in factor.coordinates]
+            total = total + factor.log_density(self.read[:, columns])
+        return total
+
+    @property
+    def late(self) -> list[int]:
+        """The factors that are known at the end only, numbered after the conditions."""
+        return [len(self.pins) + j for j in self._late]
 
     def log_weights(self) -> Tensor:
         """Of conditions on values that are the same in all data, once they are counted: 0 where
-        they hold, else -inf; (B,)."""
+        they hold, else -inf; and of factors that depend on such values; (B,)."""
         rows, found = self._constant, self.sums[:, self._constant]
         slack = CONSTANT_SLACK * (1 + found.abs())
         low, high = self.pins.low[rows], self.pins.high[rows]
         met = ((found >= low - slack) & (found <= high + slack)).all(1)
-        return torch.where(met, 0.0, -torch.inf).to(self.sums)
+        return torch.where(met, 0.0, -torch.inf).to(self.sums) + self._log_density(self._late)

@@ -21,8 +21,19 @@ HANDOVER = 1.0  # normalised units: from there on the decoder draws what the dif
 
 
 @dataclass(frozen=True)
+class Factor:
+    """A factor of the likelihood: a density that depends on some coordinates of a point."""
+
+    coordinates: list[int]
+    """Those it depends on, n of D."""
+    log_density: Callable[[Tensor], Tensor]
+    """From their values (N, n) to the log-density (N,)."""
+
+
+@dataclass(frozen=True)
 class Pins:
-    """Linear conditions low <= rows @ y <= high: rows (k, D), ends (k,).
+    """Linear conditions low <= rows @ y <= high: rows (k, D), ends (k,); and m factors of the
+    likelihood.
 
     y are the coordinates of a point (D,) in data units, before they are transformed and normalised:
     `Decoder.coordinates` of each instance.
@@ -31,14 +42,22 @@ class Pins:
     rows: Tensor
     low: Tensor
     high: Tensor
+    factors: tuple[Factor, ...] = ()
 
     @classmethod
-    def none(cls, size: int) -> Pins:
+    def none(cls, size: int, factors: tuple[Factor, ...] = ()) -> Pins:
+        """No conditions on points of `size` coordinates, only factors."""
         nothing = torch.zeros(0, size, dtype=torch.float64)
-        return cls(nothing, nothing[:, 0], nothing[:, 0])
+        return cls(nothing, nothing[:, 0], nothing[:, 0], factors)
 
     def __len__(self) -> int:
+        """How many conditions there are, without the factors."""
         return len(self.rows)
+
+    @property
+    def total(self) -> int:
+        """How many conditions and factors, k + m: a factor comes after all conditions."""
+        return len(self.rows) + len(self.factors)
 
 
 class Uniforms:
@@ -79,9 +98,10 @@ class Lookahead(ABC):
 class Filter:
     """A particle filter over the values: particles are resampled while they are drawn.
 
-    `log_weights` (N,) of the noisy points contain a guess `foreseen` (N, k) of the log-probability
-    of each condition; when a condition is settled its own log-probability takes the place of the
-    guess. `resample`: log-weights (N,) to the rows to go on with, (N,), or None to keep all.
+    `log_weights` (N,) of the noisy points contain a guess `foreseen` (N, k + m) of the
+    log-probability of each condition and the log-density of each factor; when one is settled its
+    own takes the place of the guess. `resample`: log-weights (N,) to the rows to go on with, (N,),
+    or None to keep all.
     `lookahead`: guesses again after every step, in place of `foreseen`.
     """
 
@@ -120,7 +140,8 @@ class Decoder(nn.Module, ABC):
 
         Each of the conditions `pins`, which may be about several instances, is met by the last
         value that it concerns: that one is drawn from what the condition leaves of it, and the
-        probability of what it leaves is a factor of the weight. Random numbers are drawn for
+        probability of what it leaves is a factor of the weight. A factor of the likelihood is one
+        of the weight, once the last value that it depends on is drawn. Random numbers are drawn for
         `total` points, so that the first ones do not depend on how many there are.
         """
 

@@ -15,8 +15,8 @@ MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tai
 
 class Weighted:
     """The weights of points while they are drawn: log_weights (N,), their noisy points `rows` (N,),
-    and what the weights already contain of conditions to come: `foreseen` (N, k) of each, `guess`
-    (N,) of all by a look-ahead."""
+    and what the weights already contain of conditions and factors to come: `foreseen` (N, k + m) of
+    each, `guess` (N,) of all conditions by a look-ahead."""
 
     def __init__(
         self,
@@ -35,10 +35,11 @@ class Weighted:
             own = particles.log_weights, particles.foreseen, particles.resample
             return cls(*own, particles.lookahead)
         zero = torch.zeros(count, dtype=torch.float64)
-        return cls(zero, torch.zeros(count, len(pins), dtype=torch.float64), lambda weights: None)
+        return cls(zero, torch.zeros(count, pins.total, dtype=torch.float64), lambda weights: None)
 
     def settle(self, conditions: list[int], log_probability: Tensor) -> None:
-        """Put the log-probability (N,) of conditions in the place of what was foreseen."""
+        """Put the log-probability (N,) of conditions or factors in the place of what was
+        foreseen."""
         self.log_weights += log_probability - self.foreseen[:, conditions].sum(1)
 
     def look_ahead(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> bool:

@@ -90,7 +90,7 @@ class TableDecoder(Decoder):
         *,
         total: int | None = None,
     ) -> Draw:
-        plain = (pins is None or not len(pins)) and particles is None
+        plain = (pins is None or not pins.total) and particles is None
         pins = pins if pins is not None else Pins.none(self.coordinates)
         groups = self._groups(noisy, pins)
         uniform = Uniforms(generator, len(groups), total)
@@ -125,7 +125,8 @@ class TableDecoder(Decoder):
             groups, made = groups[rows], [*(each[rows] for each in made), x]
             possible = possible[rows] & drawing.possible
         x = torch.stack(made, 1).reshape(-1, *self.drawn.codec.shape)
-        return Draw(x, state.log_weights + conditions.log_weights(), state.rows), possible
+        state.settle(conditions.late, conditions.log_weights())
+        return Draw(x, state.log_weights, state.rows), possible
 
     @torch.no_grad()
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:

@@ -57,7 +57,7 @@ class Drawing:
         for j, site in enumerate(self.drawn.sites):
             head = self.conditionals.head(j, self.context, self.seen)
             y, settled = self._value(j, site, head)
-            self._place(j, site, y)
+            settled |= self._place(j, site, y)
             rows = self.weighted.resample(self.weighted.log_weights) if settled else None
             if rows is not None:
                 self._select(rows)
@@ -112,8 +112,9 @@ class Drawing:
         assert self.uniform is not None
         return site.draw_of(head, allowed, self.uniform), remainder is not None
 
-    def _place(self, j: int, site: Choice | Number, y: Tensor) -> None:
-        """Write a value into the encoded rows, and count it for the conditions."""
+    def _place(self, j: int, site: Choice | Number, y: Tensor) -> bool:
+        """Write a value into the encoded rows, and count it for the conditions; whether it settled
+        a factor."""
         if self.uniform is not None:
             spread = self.uniform(site.ties).mT.numpy()
             self.x[:, site.at] = torch.from_numpy(site.encoded(y.numpy(), spread))
@@ -121,6 +122,10 @@ class Drawing:
         self.conditions.add(site.data_units(y), coordinates)
         self.known.append(y)
         self.seen.append(site.seen(y))
+        known = self.conditions.known_after((self.instance, j))
+        if known is not None:
+            self.weighted.settle(*known)
+        return known is not None
 
     def _select(self, rows: Tensor) -> None:
         """Go on with resampled points."""

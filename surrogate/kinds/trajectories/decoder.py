@@ -154,7 +154,8 @@ class TrajectoryDecoder(Decoder):
             x, rows = drawing.run()
             groups, made = groups[rows], [*(each[rows] for each in made), x]
         x = torch.stack(made, 1).reshape(-1, *shape)
-        return Draw(x, state.log_weights + conditions.log_weights(), state.rows)
+        state.settle(conditions.late, conditions.log_weights())
+        return Draw(x, state.log_weights, state.rows)
 
     def lookahead(self, clean: Tensor, pins: Pins) -> Lookahead | None:
         if not len(pins) or pins.rows.shape[1] != math.prod(self.sites.codec.shape):

@@ -213,6 +213,10 @@ class Drawing:
             values = values[..., None].expand(-1, -1, sites.steps).flatten(1)
         else:
             self.x[:, own, t] = (encoded - codec.mean[rows][:, t]) / codec.scale[rows][:, t]
-        if len(self.conditions.pins):
+        if self.conditions.active:
             number = (sites.statics if t == STATIC else sites.series).index(v)
-            self.conditions.add(values, sites.coordinates((self.instance, t, number)))
+            site = self.instance, t, number
+            self.conditions.add(values, sites.coordinates(site))
+            if (known := self.conditions.known_after(site)) is not None:
+                self.weighted.settle(*known)
+                self.settled = True
