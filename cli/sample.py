@@ -183,7 +183,9 @@ def command(
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
     if where or bridge:
-        summary |= scenario_summary(answer, len(rules), say)
+        from constraints import has_verdict
+
+        summary |= scenario_summary(answer, sum(map(has_verdict, rules.values())), say)
     else:
         summary |= {"solver": draws.attrs["surrogate_solver"]}
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
+from surrogate.guidance.diagnostics import EVIDENCE, PROBABILITY
+
 if TYPE_CHECKING:
     from surrogate.guidance.diagnostics import Diagnostics
     from surrogate.guidance.sampler import Answer
@@ -19,14 +21,24 @@ YEAR = 31_557_600  # seconds
 def scenario_summary(answer: Answer, requested: int, say: Console) -> dict[str, Any]:
     """Print how the run went, and return the same for `--json`.
 
-    The first `requested` rules are those of the scenario, the others those of the network.
+    The first `requested` rules are those of the scenario that have a verdict, the others those of
+    the network.
     """
     found = answer.diagnostics
-    each = answer.dataset.rule_satisfied.values
-    satisfied = float(each[:, :requested].all(1).mean())
-    consistent = float(each[:, requested:].all(1).mean())
-    rules = f"; {consistent:.1%} consistent with the network" if each.shape[1] > requested else ""
-    say.print(f"scenario satisfied by {satisfied:.1%} of the samples{rules}")
+    data = answer.dataset
+    satisfied = consistent = 1.0
+    lawful = ""
+    if "rule_satisfied" in data:  # observations have no verdicts
+        each = data.rule_satisfied.values
+        satisfied = float(each[:, :requested].all(1).mean())
+        consistent = float(each[:, requested:].all(1).mean())
+        lawful = f"{consistent:.1%} consistent with the network"
+        lawful = lawful if each.shape[1] > requested else ""
+    if requested:
+        rules = f"; {lawful}" if lawful else ""
+        say.print(f"scenario satisfied by {satisfied:.1%} of the samples{rules}")
+    elif lawful:
+        say.print(f"samples: {lawful}")
     if found.log_probability is not None:
         _probability(found, say)
     for reason in found.degenerate:
@@ -41,8 +53,15 @@ def _probability(found: Diagnostics, say: Console) -> None:
     log_p, error = found.log_probability, found.log_probability_error
     assert log_p is not None
     interval = "" if error is None else f" ± {error:.3f}; the model's own error comes on top"
-    say.print(f"P = {math.exp(log_p):.3g} (log P = {log_p:.3f}{interval})")
-    if found.method == "rejection":
+    if found.quantity == PROBABILITY:
+        say.print(f"P = {math.exp(log_p):.3g} (log P = {log_p:.3f}{interval})")
+    elif found.quantity == EVIDENCE:
+        say.print(f"log evidence = {log_p:.3f}{interval}")
+    else:
+        say.print(f"log P(scenario and data) = {log_p:.3f}{interval}")
+    if found.method == "rejection" and found.quantity != PROBABILITY:
+        say.print(f"{found.particles:,} weighted draws: ESS {found.ess:,.0f}")
+    elif found.method == "rejection":
         accepted = round(math.exp(log_p) * found.particles)
         say.print(f"accepted {accepted:,} of {found.particles:,} draws")
     else:

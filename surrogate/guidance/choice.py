@@ -5,7 +5,8 @@ twisting function at a middle noise level gives the time of a particle. Rejectio
 samples / rate draws, particles take particles × noise levels; rejection is chosen unless it is
 slower by a factor, because it is exact, and particles that fail would have to be added to it. Times
 vary from run to run, so that their ratio is rounded to a power of two: the same machine chooses the
-same method for the same seed.
+same method for the same seed. With observations, plain draws are weighted by their likelihood
+(`importance`) where enough of the pilot's count.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from typing import Any
 
 import torch
 
-from surrogate.guidance import evidence
+from surrogate.guidance import evidence, importance
 from surrogate.guidance.method import Method, method_named, names_of
 from surrogate.guidance.methods.twisted import TwistedSettings, levels_for, particles_for
 from surrogate.guidance.outcome import Plain
+from surrogate.guidance.plain_draws import Accepted, reject
 from surrogate.guidance.posterior import Posteriors
-from surrogate.guidance.rejection import Accepted, reject
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.sequential import suits
 from surrogate.guidance.twisted import twist
@@ -100,6 +101,8 @@ def choose(
     particles_method, rejection = method_named("twisted"), method_named("rejection")
     if given.get("weighted"):
         return particles_method, "weighted samples are requested", pilot
+    if scenario.observes:
+        return _choose_observed(scenario, given, samples, seed, pilot)
     costs = _costs(scenario, given, samples, pilot)
     share = min(MAX_PILOT_SHARE, MIN_RATE_ACCEPTED / samples)
     missing = int(share * costs.draws) - pilot.accepted.drawn
@@ -119,6 +122,21 @@ def choose(
     why += f"{costs.draws:,.0f} draws"
     preferred = draws <= PARTICLES_RISK * costs.draws
     return (rejection if preferred else particles_method), why, pilot
+
+
+def _choose_observed(
+    scenario: Scenario, given: Mapping[str, Any], samples: int, seed: int, pilot: Pilot
+) -> tuple[Method[Any], str, Pilot]:
+    """Plain draws weighted by the likelihood where enough of them count, else particles."""
+    share = importance.effective_share(scenario, pilot.accepted.x, pilot.accepted.drawn)
+    why = f"{share:.1%} of {pilot.accepted.drawn:,} unconditional samples carry the likelihood"
+    draws = importance.draws_for(samples, share)
+    if share * draws >= samples and set(given) <= set(names_of(method_named("rejection"))):
+        return method_named("rejection"), f"{why}: {draws:,} draws are weighted by it", pilot
+    sequential = method_named("sequential")
+    if set(given) <= set(names_of(sequential)) and suits(scenario, seed):
+        return sequential, why, pilot
+    return method_named("twisted"), why, pilot
 
 
 def _drawn(

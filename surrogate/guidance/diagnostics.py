@@ -8,6 +8,7 @@ from typing import Any
 
 ATTRIBUTES = (  # diagnostics with an attribute of their own; the JSON has all of them
     "method",
+    "quantity",
     "log_probability",
     "log_probability_error",
     "ess",
@@ -20,6 +21,18 @@ ATTRIBUTES = (  # diagnostics with an attribute of their own; the JSON has all o
 )
 
 
+PROBABILITY = "probability"  # P(scenario | laws of the network)
+EVIDENCE = "evidence"  # the density of the observations
+JOINT = "probability and evidence"  # of the scenario and the observations together
+
+
+def quantity_of(stated: bool, observed: bool) -> str:
+    """What the normalising constant of a scenario is, which has a formula, observations or both."""
+    if not observed:
+        return PROBABILITY
+    return JOINT if stated else EVIDENCE
+
+
 @dataclass(frozen=True)
 class Diagnostics:
     """Diagnostics of a run. Probabilities are natural logarithms."""
@@ -28,8 +41,12 @@ class Diagnostics:
     """The method that made the samples."""
     why: str
     """Why it was chosen."""
+    quantity: str
+    """What `log_probability` is the logarithm of: the probability of the scenario, the evidence of
+    observations, or of both together."""
     log_probability: float | None
-    """Estimate of log P(scenario | laws of the network); None where the method has none."""
+    """Estimate of log P(scenario | laws of the network), or of the log evidence of observations,
+    or of both together; None where the method has none."""
     log_probability_error: float | None
     """Its standard error, with that of the discretised chain in it; None where it is unknown."""
     batches: list[float]

@@ -22,7 +22,7 @@ from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, SamplingError, whole_number
 from surrogate.guidance import failure
 from surrogate.guidance.choice import PILOT_STEPS, Pilot, choose, run_pilot
-from surrogate.guidance.diagnostics import Diagnostics
+from surrogate.guidance.diagnostics import Diagnostics, quantity_of
 from surrogate.guidance.method import AUTO, Method, method_named, method_settings, names_of
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.prior import Prior
@@ -94,16 +94,18 @@ def sample(
         own = _settings_of(method, settings, scenario)
         asked = Question(scenario, samples, seed, own, say, progress)
         if pilot is not None:
-            seconds = pilot.seconds if requested == AUTO else None
+            may_reject = requested == AUTO and not scenario.observes
+            seconds = pilot.seconds if may_reject else None
             asked = replace(asked, plain=pilot.plain, draw_seconds=seconds)
         return method.answer(asked), own
 
     try:
         outcome, own = ask(chosen)
         problems = outcome.warnings
-        rejection_seconds = _rejection_seconds(outcome, samples, pilot)
+        rejection_seconds = _rejection_seconds(outcome, samples, pilot, scenario)
     except SamplingError as error:
-        problems, rejection_seconds = [error.problem], _rejection_seconds(None, samples, pilot)
+        problems = [error.problem]
+        rejection_seconds = _rejection_seconds(None, samples, pilot, scenario)
         if requested != AUTO or rejection_seconds > MAX_FALLBACK_SECONDS:
             raise
     most = max(MAX_FALLBACK_SECONDS, 3 * (time.monotonic() - began))
@@ -221,7 +223,7 @@ def _from_rejection(
     scenario: Scenario, data: xr.Dataset, pilot: Pilot | None
 ) -> dict[str, list[float]]:
     """The distances of samples from those that the pilot accepted, if these are enough."""
-    if pilot is None or len(pilot.accepted.x) < MIN_PILOT_COMPARED:
+    if pilot is None or scenario.observes or len(pilot.accepted.x) < MIN_PILOT_COMPARED:
         return {}
     others = dataset_of(scenario, pilot.accepted.x)
     try:
@@ -245,11 +247,12 @@ def _diagnostics(
     rejection, pilot_evaluations = None, 0
     if pilot is not None:
         pilot_evaluations = pilot.accepted.drawn * PILOT_STEPS
-        if log_p is not None:
+        if log_p is not None and not scenario.observes:
             rejection = pilot.seconds * samples / math.exp(max(log_p, -700.0))
     return Diagnostics(
         method=method,
         why=why,
+        quantity=quantity_of(scenario.program.has_verdict, scenario.observes),
         log_probability=log_p,
         log_probability_error=outcome.log_probability_error,
         batches=outcome.batches,
@@ -262,7 +265,7 @@ def _diagnostics(
         steps=outcome.steps,
         evaluations=outcome.evaluations + pilot_evaluations,
         met_before=outcome.met,
-        acceptance=None if pilot is None else pilot.accepted.rate,
+        acceptance=pilot.accepted.rate if pilot and scenario.program.has_verdict else None,
         lawful=None if pilot is None else pilot.accepted.lawful_share,
         copies=outcome.copies,
         seconds=seconds,
@@ -274,9 +277,12 @@ def _diagnostics(
     )
 
 
-def _rejection_seconds(outcome: Outcome | None, samples: int, pilot: Pilot | None) -> float:
-    """Estimate of the time that rejection takes, by the pilot or by what particles found."""
-    if pilot is None:
+def _rejection_seconds(
+    outcome: Outcome | None, samples: int, pilot: Pilot | None, scenario: Scenario
+) -> float:
+    """Estimate of the time that rejection takes, by the pilot or by what particles found; infinite
+    where there are observations, which nothing can be accepted by."""
+    if pilot is None or scenario.observes:
         return math.inf
     found = pilot.seconds_for(samples)
     if outcome is not None and outcome.log_probability is not None and not outcome.degenerate:
@@ -321,7 +327,7 @@ def _improbable(log_p: float | None, scenario: Scenario) -> list[str]:
     intervals of width h have, where b are values of data of covariance C, on average about the
     log-probability Σ log h - k/2 - ½ log det(2π A C Aᵀ).
     """
-    if log_p is None:
+    if log_p is None or scenario.observes:
         return []
     equations = scenario.equations_about(torch.zeros(scenario.size, dtype=torch.float64))
     typical = 0.0

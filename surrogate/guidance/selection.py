@@ -21,7 +21,7 @@ def selected(
     The method's setting `weighted` says whether they keep their weights.
     """
     generator = stream(question.seed, Sampling.SELECTION)
-    if question.settings.weighted:
+    if getattr(question.settings, "weighted", False):
         alive = log_weights.isfinite().nonzero()[:, 0]
         rows = alive[torch.randperm(len(alive), generator=generator)[: question.samples]]
         return x[rows], log_weights[rows] - log_weights[rows].max(), ancestors[rows]

@@ -166,6 +166,15 @@ class Facts:
         return _probability(self.attrs)
 
     @property
+    def evidence(self) -> tuple[float, float | None] | None:
+        """The log evidence of observations, or that of these and the scenario, and its error."""
+        found = json_object(self.attrs.get("surrogate_diagnostics"))
+        log_evidence = number(found.get("log_probability"))
+        if log_evidence is None or found.get("quantity", "probability") == "probability":
+            return None
+        return log_evidence, number(found.get("log_probability_error"))
+
+    @property
     def true_probability(self) -> tuple[float, float | None] | None:
         """That of the reference."""
         return None if self.against_attrs is None else _probability(self.against_attrs)
@@ -208,6 +217,8 @@ def _rules(data: xr.Dataset, share: np.ndarray | None) -> tuple[Rule, ...]:
 
 def _probability(attrs: Mapping[Any, Any]) -> tuple[float, float | None] | None:
     found = json_object(attrs.get("surrogate_diagnostics"))
+    if found.get("quantity", "probability") != "probability":
+        return None  # an evidence is no probability
     for name in ("surrogate_log_probability", "log_probability"):
         log_p = number(attrs.get(name, found.get("log_probability")))
         if log_p is not None:

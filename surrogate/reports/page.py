@@ -73,6 +73,10 @@ def _lead(facts: Facts) -> str:
         log_p, error = facts.probability
         about = "" if not error else f", {give_or_take(error)}"
         parts.append(f"The scenario has a probability of about {odds(log_p)}{about}.")
+    elif facts.evidence is not None:
+        log_evidence, error = facts.evidence
+        about = "" if not error else f" ± {signed(error)}"
+        parts.append(f"The log evidence of what was observed is {signed(log_evidence)}{about}.")
     elif facts.sampled:
         parts.append("The method used here does not tell how probable the scenario is.")
     met = "" if facts.satisfied is None else f", {_all(facts.satisfied)}"

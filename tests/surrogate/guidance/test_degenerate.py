@@ -13,7 +13,7 @@ from surrogate.errors import DegenerateError, SamplingError
 from surrogate.guidance.choice import Pilot
 from surrogate.guidance.method import method_named
 from surrogate.guidance.outcome import Outcome, Plain, Question
-from surrogate.guidance.rejection import Accepted, reject
+from surrogate.guidance.plain_draws import Accepted, reject
 from surrogate.guidance.rejection import answer as by_rejection
 from surrogate.guidance.sampler import given_the_laws, sample
 from surrogate.guidance.scenario import Scenario

@@ -13,7 +13,7 @@ import torch
 import surrogate as sg
 from constraints import ImpossibleError, bridge, parse
 from surrogate.guidance.method import method_named
-from surrogate.guidance.rejection import reject
+from surrogate.guidance.plain_draws import reject
 from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.model import Surrogate
