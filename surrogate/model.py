@@ -33,6 +33,7 @@ from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
 from surrogate.kinds.codec import Codec
 from surrogate.kinds.decoder import NO_SIGNAL, Decoder
+from surrogate.kinds.given import with_given
 from surrogate.kinds.stored_networks import restored_decoder, restored_denoiser
 from surrogate.random import Evaluation, Sampling, Training, stream
 from surrogate.reports.card import curve
@@ -196,6 +197,7 @@ class Surrogate:
         samples: int,
         *,
         where: sampler.Where | None = None,
+        given: Any = None,
         method: str = "auto",
         seed: int = 0,
         steps: int | None = None,
@@ -214,11 +216,17 @@ class Surrogate:
         or a method of `surrogate.guidance`, whose own settings are further keywords. Formulas about
         images may name `pictures`, `regions`, `classifiers` and `functions`, given by name.
         `start`: the date of the first step of trajectories, which puts dates on their time axis and
-        makes `cases@"1948-03-01" >= 100` a formula about them.
+        makes `cases@"1948-03-01" >= 100` a formula about them (`unit` of their times: "day").
+
+        `given`: observed data, a DataFrame, Series or Dataset of series, or a row of a table. With
+        `noise`, such as "poisson(0.9*I)", samples are from the posterior p(x | data), else values
+        are met exactly; `columns`, `time`, `upto`, `every` and `nearest` say how they are read
+        (`surrogate.io.reading.ObservationOptions`).
         """
         made = self.dataset(
             samples,
             where=where,
+            given=given,
             method=method,
             seed=seed,
             steps=steps,
@@ -234,6 +242,7 @@ class Surrogate:
         self, samples: int, *, where: sampler.Where | None = None, **arguments: Any
     ) -> xr.Dataset:
         """An xarray.Dataset, whatever the kind, of the samples of `sample` with these arguments."""
+        where, arguments = with_given(self.kind, self.codec, where, arguments)
         names = self.kind.formula_names
         if more := {name: arguments.pop(name) for name in names if name in arguments}:
             return self.knowing(**more).dataset(samples, where=where, **arguments)

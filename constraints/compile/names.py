@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from constraints.ast import formulas as f
 from constraints.ast.nodes import Node
-from constraints.ast.terms import At, Name, Step
+from constraints.ast.terms import Aggregate, At, Name, Step
 from constraints.language.bridge import readings
 from constraints.layout.signals import Layout
+
+N = TypeVar("N", bound=Node)
 
 
 def with_explicit_steps(formula: f.Formula, layout: Layout) -> f.Formula:
@@ -30,6 +33,23 @@ def with_explicit_steps(formula: f.Formula, layout: Layout) -> f.Formula:
 
     expanded: f.Formula = go(formula)
     return expanded
+
+
+def at_step(node: N, series: Collection[str], step: int) -> N:
+    """A term or formula in which series without a step are read at this one."""
+
+    def go(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(go(item) for item in value)
+        if isinstance(value, Name) and value.name in series:
+            return At(value, Step(None, step))
+        if isinstance(value, Node) and not isinstance(value, (At, Aggregate)):
+            changed = {each.name: go(getattr(value, each.name)) for each in fields(value)}
+            return replace(value, **changed)
+        return value
+
+    moved: N = go(node)
+    return moved
 
 
 def of_instances(formula: f.Formula, layout: Layout) -> list[f.Formula]:

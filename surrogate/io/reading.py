@@ -86,6 +86,64 @@ class SceneryOptions:
     )
 
 
+def pairs_in(texts: Sequence[str]) -> dict[str, str]:
+    """B=I, C=R as a mapping of columns to terms."""
+    found: dict[str, str] = {}
+    for text in texts:
+        for each in text.split(","):
+            column, sign, term = (part.strip() for part in each.partition("="))
+            if not (column and sign and term):
+                raise ModelError(
+                    f"{each!r} maps no column",
+                    value=each,
+                    remedy="write COLUMN=VARIABLE, such as B=I",
+                )
+            found[column] = term
+    return found
+
+
+@dataclass(frozen=True)
+class ObservationOptions:
+    """How observed numbers are read, and what they are observations of."""
+
+    columns: Mapping[str, str] | None = option(
+        None,
+        help="Take a column of the observed data as values of a variable, or of a term of "
+        "variables (B=I, cases=0.5*I); repeatable [default: columns of the same name].",
+        metavar="COLUMN=TERM",
+        flag="--map",
+        parse=pairs_in,
+        type=str,
+        repeatable=True,
+    )
+    noise: tuple[str, ...] = option(
+        (),
+        help="Distribution of observed numbers given the variables, poisson(0.9*I), or of one "
+        "column, 'B ~ poisson(0.9*I)'; repeatable [default: they are exact].",
+        metavar="DISTRIBUTION",
+        type=str,
+        repeatable=True,
+    )
+    time: str | None = option(
+        None,
+        help="Column of times, dates or steps of the observed data [default: by its name].",
+        metavar="COLUMN",
+        type=str,
+    )
+    upto: str | None = option(
+        None,
+        help="Condition only on what was observed up to this time or date.",
+        metavar="TIME",
+        type=str,
+    )
+    every: int = option(
+        1, help="Condition on every k-th of the observed times only.", low=1, type=int
+    )
+    nearest: bool = option(
+        False, help="Move observed times to the nearest ones of the model's grid."
+    )
+
+
 def names_in(text: str) -> list[str]:
     """A,B as names of columns."""
     return [name.strip() for name in text.split(",")]

@@ -25,6 +25,7 @@ from surrogate.io import formats
 from surrogate.io.formats import DATASET, Say
 from surrogate.io.grids import check_names
 from surrogate.io.paths import check_target
+from surrogate.io.reading import ObservationOptions
 from surrogate.kinds.drawing import Drawing, drawing_of
 from surrogate.kinds.label_variables import with_label_variables
 from surrogate.kinds.rule_options import NO_RULES, RuleOptions, StatedRules
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # with torch, which recognising, plotting and reading data do
     from surrogate.evaluation.result import CardRow, Evaluation
     from surrogate.kinds.codec import Codec
     from surrogate.kinds.decoder import Decoder
+    from surrogate.kinds.observed import Observed
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
 
@@ -59,10 +61,9 @@ class Knowing(Protocol):
 
 M = TypeVar("M", bound=Knowing)
 Hint = tuple[str | Setting | Action, ...]
-NAMES_LISTED = 12  # in a message
 
 
-def listed(names: Sequence[str], most: int = NAMES_LISTED) -> str:
+def listed(names: Sequence[str], most: int = 12) -> str:
     """Names in a sentence, the first ones of many."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
@@ -182,6 +183,10 @@ class Kind(ABC):
     network_jacobian: ClassVar[bool] = False  # whether guidance needs the network's own Jacobian
     bridges: ClassVar[bool] = False  # whether `bridge("S0=95,S25=30")` is a scenario of it
     formula_names: ClassVar[tuple[str, ...]] = ()  # keywords of `Codec.knowing`
+
+    def observed(self, data: Any, layout: Layout, options: ObservationOptions) -> Observed:
+        """Observed numbers as statements about samples."""
+        raise ModelError(f"{self.name} cannot be observed", remedy="state a scenario")
 
     @abstractmethod
     def layout(self, data: Any, instances: int | None = None) -> Layout:

@@ -16,7 +16,7 @@ from surrogate import networks
 from surrogate.errors import ModelError
 from surrogate.io import formats
 from surrogate.io.formats import DATASET, TABLE, Say
-from surrogate.io.reading import TableOptions, says_runs
+from surrogate.io.reading import ObservationOptions, TableOptions, says_runs
 from surrogate.kinds import tables
 from surrogate.kinds.images.values import is_images
 from surrogate.kinds.kind import D, Data, Hint, Kind, listed
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from surrogate.kinds.codec import Codec
     from surrogate.kinds.decoder import Decoder
     from surrogate.kinds.drawing import Drawing
+    from surrogate.kinds.observed import Observed
     from surrogate.kinds.rule_options import RuleOptions, StatedRules
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
@@ -112,6 +113,10 @@ class Tables(Kind):
         return replace(preset, depth=min(preset.depth, MAX_TABLE_DEPTH))
 
     # --- formulas and sampling --------------------------------------------------------------------
+
+    def observed(self, data: Any, layout: Layout, options: ObservationOptions) -> Observed:
+        found: Observed = tables.observations.observations(data, layout, options)
+        return found
 
     def layout(self, data: Any, instances: int | None = None) -> Layout:
         return tables.layout.layout(data, instances)

@@ -133,11 +133,11 @@ class TimeSeriesCodec(Codec):
         """The signals that `decode` gives, as formulas see them."""
         return self.signals
 
-    def knowing(self, *, start: Any = None, **named: Any) -> Self:
+    def knowing(self, *, start: Any = None, unit: str | None = None, **named: Any) -> Self:
         """The same with dates on the time axis of its samples, the first of them `start`."""
         if named:
             return super().knowing(**named)
-        return self if start is None else self.from_config(starting(self.to_config(), start))
+        return self if start is None else self.from_config(starting(self.to_config(), start, unit))
 
     @cached_property
     def _encoded(self) -> tuple[Variable, ...]:

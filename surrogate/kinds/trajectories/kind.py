@@ -15,7 +15,7 @@ from surrogate import diffusion, networks
 from surrogate.errors import ModelError
 from surrogate.io.attributes import OVERLAP
 from surrogate.io.formats import DATASET, TABLE, Say
-from surrogate.io.reading import TableOfRuns, says_runs
+from surrogate.io.reading import ObservationOptions, TableOfRuns, says_runs
 from surrogate.io.rules import all_rules
 from surrogate.kinds import trajectories
 from surrogate.kinds.kind import Hint, Kind
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from surrogate.kinds.codec import Codec
     from surrogate.kinds.decoder import Decoder
     from surrogate.kinds.drawing import Drawing
+    from surrogate.kinds.observed import Observed
     from surrogate.kinds.rule_options import RuleOptions, StatedRules
     from surrogate.reports.facts import Facts
     from surrogate.reports.page import Section
@@ -109,7 +110,11 @@ class Trajectories(Kind):
         )
 
     def config_knowing(self, config: Mapping[str, Any], **named: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = trajectories.start_date.starting(config, named["start"])
+        found: Mapping[str, Any] = trajectories.start_date.starting(config, **named)
+        return found
+
+    def observed(self, data: Any, layout: Layout, options: ObservationOptions) -> Observed:
+        found: Observed = trajectories.observations.observations(data, layout, options)
         return found
 
     def rules_in_config(self, config: Mapping[str, Any]) -> Mapping[str, Formula]:
@@ -135,7 +140,7 @@ class Trajectories(Kind):
     # --- formulas and sampling --------------------------------------------------------------------
 
     bridges = True
-    formula_names = ("start",)  # the date of the first step
+    formula_names = ("start", "unit")  # the date of the first step, the unit of times
 
     def layout(self, data: Any, instances: int | None = None) -> Layout:
         return trajectories.layout.layout(data, instances)

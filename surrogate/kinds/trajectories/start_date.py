@@ -15,8 +15,9 @@ from surrogate.kinds.trajectories.calendar import DATES, UNIT_SECONDS, Clock, da
 from surrogate.kinds.trajectories.config_layout import list_in, mapping_in
 
 
-def starting(config: Mapping[str, Any], start: Any) -> dict[str, Any]:
-    """The description of a codec whose samples have dates, the first of them `start`."""
+def starting(config: Mapping[str, Any], start: Any, unit: str | None = None) -> dict[str, Any]:
+    """The description of a codec whose samples have dates, the first of them `start`; `unit`: of
+    its times, day or week, if it is not the data's own."""
     layout, coords = mapping_in(config, "layout"), mapping_in(config, "coords")
     if "dates" in layout:
         own = list_in(layout, "dates")
@@ -27,7 +28,7 @@ def starting(config: Mapping[str, Any], start: Any) -> dict[str, Any]:
         )
     time = coords.get("time") or {}
     attrs = time.get("attrs") or {}
-    unit = str(attrs.get("units", "1"))
+    unit = str(attrs.get("units", "1")) if unit is None else unit
     unit = f"{unit}s" if f"{unit}s" in UNIT_SECONDS else unit  # day, as simulators may say
     dates = dates_from(start, [float(each) for each in list_in(layout, "times")], unit)
     packed = {

@@ -1,0 +1,43 @@
+"""What is given beside a scenario: observed data, joined to it as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from constraints.errors import Setting
+from surrogate.errors import ModelError
+from surrogate.io.reading import ObservationOptions
+from surrogate.kinds.kind import Kind
+from surrogate.kinds.rule_options import Where
+from surrogate.kinds.rules import rules_from
+
+if TYPE_CHECKING:
+    from surrogate.kinds.codec import Codec
+
+OPTIONS = tuple(field.name for field in fields(ObservationOptions))
+
+
+def with_given(
+    kind: Kind, codec: Codec, where: Where | None, arguments: Mapping[str, Any]
+) -> tuple[Where | None, dict[str, Any]]:
+    """The scenario with the data that are `given`, and the arguments that are not about them."""
+    rest = {name: value for name, value in arguments.items() if name not in ("given", *OPTIONS)}
+    options = {name: arguments[name] for name in OPTIONS if name in arguments}
+    data = arguments.get("given")
+    if data is None:
+        if options:
+            raise ModelError(
+                f"{next(iter(options))} is about observed data, and there are none",
+                value=list(options),
+                remedy=("give them: ", Setting("given")),
+            )
+        return where, rest
+    known = {name: rest[name] for name in kind.formula_names if name in rest}
+    layout = codec.knowing(**known).layout() if known else codec.layout()
+    noise = options.get("noise", ())
+    options["noise"] = (noise,) if isinstance(noise, str) else tuple(noise)
+    found = kind.observed(data, layout, ObservationOptions(**options))
+    stated = {} if where is None else rules_from(where, layout)
+    return {**stated, **found.statements}, rest

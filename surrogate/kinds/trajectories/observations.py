@@ -1,0 +1,217 @@
+"""Observed series as statements about steps: rows of a table, at times of the model's grid.
+
+Times are dates, if the grid has dates; steps, in a column of that name; or model times. Missing
+values and times without a row are not observed. What is off the grid is refused with the nearest
+times, or moved there on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from constraints import Layout
+from constraints.ast.dates import moment
+from constraints.compile.names import at_step
+from constraints.errors import Action, FormulaError, Setting
+from surrogate.errors import ModelError
+from surrogate.io.reading import ObservationOptions
+from surrogate.kinds.observed import Observed, joined, sources
+from surrogate.kinds.trajectories.date_formats import read_dates
+
+TIME_NAMES = ("time", "date", "step", "day", "week", "month", "year", "t")  # of columns
+STEP = "step"
+GRID_SLACK = 1e-6  # of a step, by which times may be off the grid
+MAX_SHOWN = 3  # times that an error lists
+
+
+def observations(data: Any, layout: Layout, options: ObservationOptions) -> Observed:
+    """What a DataFrame, Series or Dataset of observed series says about trajectories."""
+    frame = as_frame(data)
+    when = time_column(frame, options.time)
+    series = [signal.name for signal in layout.signals if signal.kind == "series"]
+    known = [*layout.names, *layout.parameters]
+    columns = [str(name) for name in frame if name != when and _numeric(frame[name])]
+    found = sources(columns, options.columns or {}, options.noise, known)
+    grid = Grid.of(layout, frame[when], when)
+    places = grid.places(frame[when], when, options)
+    every: dict[str, list[Any]] = {source.column: [] for source in found}
+    steps: dict[str, list[int]] = {source.column: [] for source in found}
+    for source in found:
+        values = frame[source.column].to_numpy(np.float64)
+        for row, step in places:
+            if np.isnan(values[row]):
+                continue
+            made = source.statement(
+                float(values[row]),
+                lambda node, step=step: at_step(node, series, step),  # type: ignore[misc]
+                f"at {when} {frame[when].iloc[row]}",
+            )
+            every[source.column].append(made)
+            steps[source.column].append(step)
+    if not any(every.values()):
+        raise ModelError(
+            "nothing was observed: all values are missing, or none is that early",
+            value=options.upto,
+            remedy=("give data with values, or a later ", Setting("upto")),
+        )
+    notes = [
+        f"observed: {source}, {len(at)} values at {grid.named(at[0])} to {grid.named(at[-1])}"
+        for source in found
+        if (at := steps[source.column])
+    ]
+    ignored = [name for name in columns if name not in every]
+    notes += [f"not observed: {', '.join(ignored)}"] if ignored else []
+    return Observed(joined(every), tuple(notes))
+
+
+def as_frame(data: Any) -> pd.DataFrame:
+    """Observed data as a table with the times in a column."""
+    if isinstance(data, xr.Dataset):
+        if data.sizes.get("sample", 1) != 1:
+            raise ModelError(
+                f"{data.sizes['sample']} samples were given where one series was observed",
+                value=data.sizes["sample"],
+                remedy="choose one: data.isel(sample=0)",
+            )
+        data = data.squeeze("sample", drop=True) if "sample" in data.dims else data
+        return data.to_dataframe().reset_index()
+    if isinstance(data, pd.Series):
+        data = data.to_frame(data.name or "value")
+    if not isinstance(data, pd.DataFrame):
+        raise ModelError(
+            f"observed data are a DataFrame, a Series, a Dataset or a file, not "
+            f"{type(data).__name__}",
+            value=type(data).__name__,
+        )
+    if isinstance(data.index, pd.RangeIndex):
+        return data
+    name = data.index.name or ("date" if data.index.dtype.kind == "M" else "time")
+    return data.reset_index(names=[str(name)]) if name not in data else data.reset_index(drop=True)
+
+
+def time_column(frame: pd.DataFrame, requested: str | None) -> str:
+    """The column of times: the requested one, or one with a usual name."""
+    names = [str(name) for name in frame]
+    if requested is not None and requested not in names:
+        raise ModelError(
+            f"the observed data have no column {requested!r}", value=requested, allowed=names
+        )
+    lower = {name.lower(): name for name in reversed(names)}
+    found = requested or next((lower[each] for each in TIME_NAMES if each in lower), None)
+    if found is None:
+        raise ModelError(
+            "no column of the observed data is a time by its name",
+            value=names,
+            allowed=list(TIME_NAMES),
+            remedy=("name it: ", Setting("time", "COLUMN")),
+        )
+    return found
+
+
+def _numeric(column: pd.Series[Any]) -> bool:
+    return column.dtype.kind in "iufb"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The times (T,) that observations are placed on, in the unit of the observed column."""
+
+    times: np.ndarray
+    texts: Sequence[str]  # how errors and notes name them
+    model_times: np.ndarray
+    dated: bool = False
+
+    @classmethod
+    def of(cls, layout: Layout, column: pd.Series[Any], name: str) -> Grid:
+        """The grid of a layout: as dates, as steps or as model times, whatever the column holds."""
+        model_times = np.asarray(layout.times)
+        if not _numeric(column):
+            if not layout.dates:
+                raise ModelError(
+                    f"{name} of the observed data holds dates, and the model counts times from 0",
+                    value=str(column.iloc[0]) if len(column) else name,
+                    remedy=Action(
+                        'say when they begin: start="1978-01-22", unit="day"',
+                        "say when they begin: --start 1978-01-22 --unit day",
+                    ),
+                )
+            dates = np.array(layout.dates, "datetime64[us]")
+            return cls(_seconds(dates), layout.dates, model_times, dated=True)
+        if name.lower() == STEP:
+            steps = np.arange(len(layout.times))
+            return cls(steps.astype(np.float64), [f"step {k}" for k in steps], model_times)
+        return cls(model_times, [f"time {time:g}" for time in layout.times], model_times)
+
+    def named(self, step: int) -> str:
+        return self.texts[step]
+
+    def places(
+        self, column: pd.Series[Any], name: str, options: ObservationOptions
+    ) -> list[tuple[int, int]]:
+        """(row, step) of the rows that count, in order of time."""
+        at = self._numbers(column, name)
+        rows = np.flatnonzero(np.isfinite(at) & (at <= self._last(options.upto)))
+        rows = rows[np.argsort(at[rows], kind="stable")]
+        rows = rows[np.isin(at[rows], np.unique(at[rows])[:: options.every])]
+        nearest = np.abs(at[rows, None] - self.times).argmin(1)
+        gap = np.diff(self.times).min(initial=np.inf) if len(self.times) > 1 else 1.0
+        off = np.abs(at[rows] - self.times[nearest]) > GRID_SLACK * gap
+        far = (at[rows] > self.times[-1] + gap / 2) | (at[rows] < self.times[0] - gap / 2)
+        if far.any():
+            bad = column.iloc[rows[far][0]]
+            raise ModelError(
+                f"{int(far.sum())} of the observed times lie outside of the model's, which are "
+                f"from {self.texts[0]} to {self.texts[-1]}: {name} {bad}",
+                value=str(bad),
+                remedy=("leave them out: ", Setting("upto")),
+            )
+        if off.any() and not options.nearest:
+            shown = [
+                f"{column.iloc[row]} (nearest {self.texts[step]})"
+                for row, step in zip(rows[off][:MAX_SHOWN], nearest[off], strict=False)
+            ]
+            raise ModelError(
+                f"{int(off.sum())} of the observed times are not on the model's grid: "
+                f"{', '.join(shown)}",
+                value=str(column.iloc[rows[off][0]]),
+                remedy=("move them to the nearest times: ", Setting("nearest", True)),
+            )
+        return list(zip(rows.tolist(), nearest.tolist(), strict=True))
+
+    def _numbers(self, column: pd.Series[Any], name: str) -> np.ndarray:
+        """The column (N,) in the unit of the grid; NaN where a time is missing."""
+        if _numeric(column):
+            return column.to_numpy(np.float64)
+        dates = column.to_numpy()
+        dates = dates if dates.dtype.kind == "M" else read_dates(column, name)[0]
+        return np.where(np.isnat(dates), np.nan, _seconds(dates))
+
+    def _last(self, upto: str | float | None) -> float:
+        """The last time that counts, in the unit of the grid: also of dates a model time."""
+        if upto is None:
+            return np.inf
+        try:
+            number = float(upto)
+            return float(np.interp(number, self.model_times, self.times)) if self.dated else number
+        except ValueError:
+            pass
+        try:
+            if self.dated:
+                return float(_seconds(np.array([moment(upto)], "datetime64[us]"))[0])
+        except FormulaError:
+            pass
+        raise ModelError(
+            f"{upto!r} is no time of the observed data",
+            value=upto,
+            remedy=("give ", Setting("upto"), " as a date" * self.dated or " as a number"),
+        )
+
+
+def _seconds(dates: np.ndarray) -> np.ndarray:
+    return dates.astype("datetime64[us]").astype(np.int64) / 1e6
