@@ -70,10 +70,15 @@ def by_range(variables: Sequence[Variable], signals: Layout) -> Mapping[str, Tra
     return found
 
 
-def summary(gains: Mapping[str, float]) -> str:
-    """The variables whose logarithms won, by how much."""
-    won = ", ".join(f"{name} +{gain:.2f}" for name, gain in gains.items())
-    return f"logarithms of {', '.join(gains)}, by a trial on held-out samples: {won} nats a value"
+def notes(variables: Sequence[Variable], gains: Mapping[str, float]) -> list[str]:
+    """Which variables are not learned as levels, and why; `gains`: of the logarithms that won."""
+    bounded = [v.name for v in variables if v.static and v.transform.kind == "logit"]
+    found = [f"logit of {', '.join(bounded)} between known ends"] if bounded else []
+    if gains:
+        won = ", ".join(f"{name} +{gain:.2f}" for name, gain in gains.items())
+        trial = f"by a trial on held-out samples: {won} nats a value"
+        found.append(f"logarithms of {', '.join(gains)}, {trial}")
+    return found
 
 
 def _thinned(rows: np.ndarray) -> np.ndarray:

@@ -186,11 +186,7 @@ class Trajectories(Kind):
             lines.append(f"follows from conservation: {', '.join(codec.restored)}")
         if codec.constant:
             lines.append(f"constant: {', '.join(codec.constant)}")
-        bounded = [v.name for v in codec.variables if v.static and v.transform.kind == "logit"]
-        if bounded:
-            lines.append(f"logit between the ends of its range: {', '.join(bounded)}")
-        if codec.gains:
-            lines.append(trajectories.coordinates.summary(codec.gains))
+        lines += trajectories.coordinates.notes(codec.variables, codec.gains)
         return lines
 
     def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:
