@@ -24,6 +24,7 @@ from surrogate.model import Surrogate
 
 FIRST = 20_000  # simulated trajectories that the codec and the card see, as in `surrogate train`
 TRAINING_SEED, SEED, TRUTH_SEED = 0, 100, 777_001
+CPU_MINUTES = 30  # 15 minutes on two cores
 TRAININGS, ROWS = "trainings.json", "rows.json"
 HEAD = [
     "system",
@@ -32,7 +33,7 @@ HEAD = [
     "C2ST, trees on values and increments",
     "verdict",
     "else",
-    "training s",
+    "training, CPU s",
     "targets met",
 ]
 
@@ -43,7 +44,10 @@ class Absent(Exception):
 
 @dataclass(frozen=True)
 class Training:
-    """What a model took; None and no words for one that was not trained here."""
+    """What a model took; None and no words for one that was not trained here.
+
+    CPU seconds: beside other load they are what the run would take by itself on one core.
+    """
 
     seconds: float | None = None
     words: str = ""  # preset and steps
@@ -82,7 +86,9 @@ class Row:
         self.seconds, self.trained = training.seconds, training.words
         if training.seconds is not None:
             minutes = training.seconds / 60
-            self.targets.append(Target("training", minutes, 15, at_most=True, unit=" min"))
+            self.targets.append(
+                Target("training", minutes, CPU_MINUTES, at_most=True, unit=" CPU min")
+            )
         return self
 
     def aim(
@@ -185,7 +191,7 @@ class Bench:
         known = _read(self.folder / TRAININGS)
         if place.exists():
             return Surrogate.load(place), Training(**known.get(name, {}))
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         limit = None if options.minutes is None else began + 60 * options.minutes
         preset = preset_named(options.preset, options.iterations)
         run = fitting.Run(data(), TRAINING_SEED, preset, make)
@@ -203,8 +209,8 @@ class Bench:
         model = run.finish()
         model.save(place, force=True)
         words = f"{options.preset}, {run.trainer.step:,} steps"
-        training = Training(time.perf_counter() - began, words)
-        self.say(f"{name}: trained in {training.seconds:,.0f} s")
+        training = Training(time.process_time() - spent, words)
+        self.say(f"{name}: trained in {training.seconds:,.0f} CPU s")
         _write(self.folder / TRAININGS, _read(self.folder / TRAININGS) | {name: asdict(training)})
         return model, training
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from cli.errors import UsageError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from surrogate.kinds.kind import Data
@@ -46,6 +47,21 @@ def write_data(data: Data, *targets: str | Path) -> None:
     written = with_history(cast("xr.Dataset", data)) if hasattr(data, "data_vars") else data
     for target in targets:
         kind.write(written, target)
+
+
+def tables(out: str | None, force: bool) -> list[Path]:
+    """Where to write a table, if that was asked for."""
+    from surrogate.io.formats import TABLE, endings
+    from surrogate.io.paths import check_target
+
+    return [] if out is None else [check_target(out, force, endings((TABLE,)))]
+
+
+def write_table(table: pd.DataFrame, target: str | Path) -> None:
+    """Write a table in the format of the target's suffix."""
+    from surrogate.io.formats import TABLE, write
+
+    write(table, target, (TABLE,))
 
 
 def with_history(data: xr.Dataset) -> xr.Dataset:

@@ -118,3 +118,43 @@ def grid(network: ReactionNetwork, points: int | None, until: float | None) -> n
     return even_times(
         network.until if until is None else until, network.points if points is None else points
     )
+
+
+def simulation(
+    network: ReactionNetwork,
+    params: tuple[str, ...],
+    initial: tuple[str, ...],
+    population: int | None,
+    points: int | None,
+    until: float | None,
+) -> dict[str, Any]:
+    """The options of a simulation as arguments of `simulators.simulate`."""
+    return {
+        "parameters": parameters_of(network, params, population),
+        "initial": start_of(initial),
+        "times": grid(network, points, until),
+    }
+
+
+def refuse(
+    params: tuple[str, ...],
+    initial: tuple[str, ...],
+    population: int | None,
+    points: int | None,
+    until: float | None,
+) -> None:
+    """UsageError for an option of a simulation where nothing is simulated."""
+    given = {
+        "--param": params,
+        "--initial": initial,
+        "--population": population,
+        "--points": points,
+        "--until": until,
+    }
+    for name, value in given.items():
+        if value not in (None, ()):
+            raise UsageError(
+                f"{name} is about a simulator, and there is none",
+                value=value,
+                remedy="add --simulate MODEL, or leave it out",
+            )

@@ -99,7 +99,8 @@ bridge = section(
         "--bridge",
         multiple=True,
         metavar="S0=95,S25=30",
-        help="Values at steps: S25=30, S(25)=30, S@2.5=30, S25=30+-2 or S25=28..32.",
+        help="Values at steps: S25=30, S(25)=30, S@2.5=30, S25=30+-2 or S25=28..32; parameters: "
+        "beta=1.5.",
     ),
 )
 end = section(
@@ -199,6 +200,7 @@ def formulas(
     from constraints.compile.names import with_explicit_steps
 
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
+    columns = [signal.name for signal in layout.signals if signal.kind == "column"]
     if bridges and not series:
         raise UsageError(
             "--bridge states values at steps of trajectories, and these data have no steps",
@@ -209,7 +211,9 @@ def formulas(
         _placed(place, lambda text: with_explicit_steps(parse(text), layout), rule)
         for place, rule in _written(where)
     ]
-    found += [_placed("--bridge", lambda text: bridge(text, series), text) for text in bridges]
+    found += [
+        _placed("--bridge", lambda text: bridge(text, series, columns), text) for text in bridges
+    ]
     return {str(rule): rule for rule in found}
 
 

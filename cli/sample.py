@@ -23,6 +23,7 @@ from cli.values import Choice, Whole
 from constraints.errors import nearest
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from constraints import Formula
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 TRAINED_MODEL = "model"
 DEFAULT_MODEL = "esirs"
+MAX_PARAMETERS = 8  # whose intervals are printed
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
@@ -76,6 +78,16 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
         "model has a decoder, else ode]",
     ),
 )
+@section(
+    "Output",
+    click.option(
+        "--summary",
+        "summarised",
+        metavar="FILE",
+        help="Write means, deviations and quantiles by variable and time to this table (.csv, "
+        ".tsv, .parquet).",
+    ),
+)
 @section("Images", pictures.scenery)
 @options.end
 @options.threads
@@ -90,6 +102,7 @@ def command(
     bridge: tuple[str, ...],
     named: dict[str, tuple[str, ...]],
     solver: str | None,
+    summarised: str | None,
     seed: int,
     out: str | None,
     force: bool,
@@ -128,7 +141,7 @@ def command(
     from surrogate.kinds import kind_named
 
     kind = kind_named(config.get("kind"))
-    for target in kind.targets(out, force, []):
+    for target in [*kind.targets(out, force, []), *files.tables(summarised, force)]:
         files.check_writable(target)
     pictures.check_scenery(named)
     config = _started(kind, config, start)
@@ -136,6 +149,7 @@ def command(
         _refuse_impossible(kind, config, where, bridge, settings["end"])
     say = console.messages(quiet)
 
+    from surrogate.data import summary as summary_of
     from surrogate.errors import DegenerateError
     from surrogate.model import Surrogate
     from surrogate.reports.card import verdict_in
@@ -176,10 +190,15 @@ def command(
             draws = found.dataset(samples, seed=seed, solver=solver, progress=advance, **given)
     seconds = time.perf_counter() - begun
     files.write_data(draws, *targets)
+    table = summary_of(draws) if summarised is not None or found.kind.bridges else None
+    if table is not None and summarised is not None:
+        files.write_table(table, summarised)
     target = targets[-1]
     places = " and ".join(escape(str(each)) for each in targets)
     say.print(f"[bold]{places}[/bold]  {escape(found.kind.described(draws, names))}")
     count = draws.sizes["sample"]
+    if summarised is not None:
+        say.print(f"[bold]{escape(summarised)}[/bold]  means and quantiles by variable and time")
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
     if where or bridge:
@@ -188,6 +207,8 @@ def command(
         summary |= scenario_summary(answer, sum(map(has_verdict, rules.values())), say)
     else:
         summary |= {"solver": draws.attrs["surrogate_solver"]}
+    if table is not None:
+        _tell_parameters(table, say)
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
     scenario = bool(where or bridge)
     again = _next(found, target, where, scenario, draws)
@@ -198,6 +219,13 @@ def command(
         click.echo(json.dumps(summary | {"seconds": seconds}))
     if scenario and answer.diagnostics.degenerate:  # kept, and still not to be relied on
         context.exit(DegenerateError.exit_code)
+
+
+def _tell_parameters(table: pd.DataFrame, say: Console) -> None:
+    """Credible intervals of the numbers that a trajectory has once, such as its parameters."""
+    for row in table[table["time"].isna()].head(MAX_PARAMETERS).itertuples():
+        words = f"{row.variable} {row.mean:.4g}, 90 % in [{row.q5:.4g}, {row.q95:.4g}]"
+        say.print(escape(words))
 
 
 def _next(

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 
-from cli import complete, console, files, options, pictures, stated_rules, tables
+from cli import complete, console, files, networks, options, pictures, stated_rules, tables
 from cli.console import SECONDS_BETWEEN_LINES
 from cli.errors import UsageError
 from cli.sections import Command, section
@@ -26,6 +26,7 @@ from cli.values import Choice, Whole
 if TYPE_CHECKING:
     import xarray as xr
 
+    from simulators import ReactionNetwork
     from surrogate.diffusion.checkpoints import Checkpoints
     from surrogate.diffusion.training import Trainer
     from surrogate.fitting import Run
@@ -56,6 +57,8 @@ FIRST_TRAJECTORIES = 20_000  # simulated trajectories that the codec and the car
         help="Train on fresh trajectories of a simulator instead of DATA.",
     ),
 )
+@networks.start_and_parameters
+@networks.time_grid
 @options.seed
 @section("Tables", tables.options, tables.types)
 @section("Images", pictures.options)
@@ -82,6 +85,11 @@ FIRST_TRAJECTORIES = 20_000  # simulated trajectories that the codec and the car
 def command(
     data: str | None,
     simulated: str | None,
+    params: tuple[str, ...],
+    initial: tuple[str, ...],
+    population: int | None,
+    points: int | None,
+    until: float | None,
     preset: str,
     iterations: int | None,
     table: dict[str, Any],
@@ -117,6 +125,7 @@ def command(
     surrogate train train-images-idx3-ubyte.gz -o digits
     surrogate train faces/ --size 32 -o faces_model
     surrogate train --simulate esirs --preset quick
+    surrogate train --simulate sir --param beta=0.5..3
     """
     if data is not None and simulated is not None:
         raise UsageError(
@@ -132,8 +141,11 @@ def command(
     if simulated is not None:
         tables.refuse({**table, "type": types or None}, "--simulate makes trajectories")
         pictures.refuse(image, "--simulate makes trajectories")
-        source, make = _simulator(simulated, seed)
+        network = networks.find(simulated)
+        how = networks.simulation(network, params, initial, population, points, until)
+        source, make = _simulator(network, seed, how)
     else:
+        networks.refuse(params, initial, population, points, until)
         path = "trajectories.nc" if data is None else data
         files.check_exists(path)
         source = tables.open_data(path, table, types, image, say.print)
@@ -277,17 +289,18 @@ def _words() -> list[str]:
 # --- what from ------------------------------------------------------------------------------------
 
 
-def _simulator(name: str, seed: int) -> tuple[xr.Dataset, Callable[[int, int], xr.Dataset]]:
+def _simulator(
+    network: ReactionNetwork, seed: int, how: dict[str, Any]
+) -> tuple[xr.Dataset, Callable[[int, int], xr.Dataset]]:
     """The first trajectories of a model, and a way to make others."""
-    from cli.networks import find
     from simulators import simulate
 
-    network = find(name)
-
     def make(first: int, samples: int) -> xr.Dataset:
-        return simulate(network, samples=samples, seed=seed, first=FIRST_TRAJECTORIES + first)
+        return simulate(
+            network, samples=samples, seed=seed, first=FIRST_TRAJECTORIES + first, **how
+        )
 
-    return simulate(network, samples=FIRST_TRAJECTORIES, seed=seed), make
+    return simulate(network, samples=FIRST_TRAJECTORIES, seed=seed, **how), make
 
 
 # --- the run --------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surrogate.data import evaluate as evaluate
     from surrogate.data import plot as plot
     from surrogate.data import report as report
+    from surrogate.data import summary as summary
     from surrogate.errors import ModelError as ModelError
     from surrogate.errors import SurrogateError as SurrogateError
     from surrogate.errors import TrainingError as TrainingError
@@ -40,6 +41,7 @@ _HOMES = {
     "pretrained": "model",
     "read": "kinds.opening",
     "report": "data",
+    "summary": "data",
     "write": "kinds.opening",
 }
 __all__ = [*_HOMES]  # noqa: PLE0604

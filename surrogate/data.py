@@ -7,12 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from constraints.errors import Setting, nearest
 from surrogate import kinds as package  # formulas load torch: only where needed
 from surrogate.errors import ModelError, whole_number
 from surrogate.evaluation.result import Evaluation
+from surrogate.evaluation.summary import summary as summarised
 from surrogate.io.model_folder import write_bytes
 from surrogate.kinds import Kind, kind_of, kinds
+from surrogate.kinds.label_names import LABELS
 from surrogate.reports.facts import Facts
 from surrogate.reports.page import page
 
@@ -73,6 +77,12 @@ def report(
     content = page(facts, kind.report_sections(), title)
     write_bytes(target, content.encode("utf-8", "replace"))
     return target
+
+
+def summary(data: Any) -> pd.DataFrame:
+    """Mean, deviation and quantiles (q2.5 to q97.5) of every number that samples hold: a row for
+    each parameter or column, and for each series at each time. Weights of samples are honoured."""
+    return summarised(data, LABELS)
 
 
 def report_facts(data: Any, against: Any = None, **options: Any) -> tuple[Kind, Facts]:

@@ -1,13 +1,14 @@
 """Bridges: series pinned at a few steps, as a comma-separated list such as `S0=95, I0=5, S25=30`.
 
 pin    = target "=" value               (or "==")
-target = S25 | S(25) | S@2.5 | S@"1948-03-01" | "two words"(3)
+target = S25 | S(25) | S@2.5 | S@"1948-03-01" | "two words"(3) | beta
 value  = 30 | 30+-2 | 28..32            exactly, within a tolerance, within an interval
 
-`S@2.5` is S at the model time 2.5, `S@"1948-03-01"` on that date. `S25` is split into a name and a
+`S@2.5` is S at the model time 2.5, `S@"1948-03-01"` on that date, `beta` a column: one number for
+each sample, such as a parameter that was drawn. `S25` is split into a name and a
 step. If the names of the signals are given, the split must yield one of them. If not, letters and
-underscores followed by digits are split between the two; a name with digits inside, `X1_25`, is
-kept until the formula is compiled, and split by the names of the layout.
+underscores followed by digits are split between the two; a name with digits inside, `X1_25`, or
+without any, `beta`, is kept until the formula is compiled.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ _DIGITS = "0123456789"
 _BRIDGE_EXAMPLE = 'write one such as "S0=95, S25=30"'
 
 
-def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
-    """The conjunction of the pins in `text`, in order; `names` are the signals of the data.
+def bridge(text: str, names: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Formula:
+    """The conjunction of the pins in `text`, in order; `names` are the series of the data,
+    `columns` its signals without steps.
 
-    bridge("S0=95, S25=30") == parse("S(0) = 95 and S(25) = 30")
+    bridge("S0=95, S25=30, beta=1.5") == parse("S(0) = 95 and S(25) = 30 and beta = 1.5")
     """
     if not isinstance(text, str):
         raise FormulaError(f"a bridge is text, not {text!r}", value=text, remedy=_BRIDGE_EXAMPLE)
@@ -51,7 +53,8 @@ def bridge(text: str, names: Iterable[str] | None = None) -> Formula:
         )
     if not text.strip():
         raise FormulaError("the bridge is empty", value=text, remedy=_BRIDGE_EXAMPLE)
-    return conjunction(*_PinReader(text, None if names is None else frozenset(names)).pins())
+    series = None if names is None else frozenset(names)
+    return conjunction(*_PinReader(text, series, frozenset(columns)).pins())
 
 
 def readings(word: str, names: Iterable[str]) -> list[tuple[str, int]]:
@@ -61,17 +64,17 @@ def readings(word: str, names: Iterable[str]) -> list[tuple[str, int]]:
     return [(word[:i], int(word[i:])) for i in splits if word[:i] in known and _is_step(word[i:])]
 
 
-def ambiguous(word: str, found: Iterable[tuple[str, int]]) -> FormulaError:
-    """Error for a word with several readings."""
-    choices = " or ".join(f"{Name(name)}({when})" for name, when in found)
-    return FormulaError(f"{word} is ambiguous", value=word, remedy=f"write {choices}")
+def ambiguous(word: str, found: Iterable[tuple[str, int]], *others: str) -> FormulaError:
+    """Error for a word with several readings, `others` that are no series at a step."""
+    choices = [*(f"{Name(name)}({when})" for name, when in found), *others]
+    return FormulaError(f"{word} is ambiguous", value=word, remedy=f"write {' or '.join(choices)}")
 
 
 class _PinReader:
     """Reads pins from left to right; `start` is the position of the last token."""
 
-    def __init__(self, text: str, names: frozenset[str] | None) -> None:
-        self.text, self.names = text, names
+    def __init__(self, text: str, names: frozenset[str] | None, columns: frozenset[str]) -> None:
+        self.text, self.names, self.columns = text, names, columns
         self.position = self.start = 0
 
     def pins(self) -> list[Formula]:
@@ -100,7 +103,7 @@ class _PinReader:
     # targets
 
     def target(self) -> At | Name:
-        """A series read at a step; or `X1_25`, to be split when the formula is compiled."""
+        """A series read at a step; a column; or `X1_25`, split when the formula is compiled."""
         quoted = self.take(_QUOTED)
         word = quoted[1:-1] if quoted else self.take(IDENTIFIER)
         place = self.start
@@ -121,8 +124,15 @@ class _PinReader:
                 return At(self.known(name, place), self.date(day))
             time = self.number("a model time is a finite number", f"write {name}@2.5")
             return At(self.known(name, place), Step(None, 0, time))
+        if word in self.columns:
+            found = [] if quoted else readings(word, self.names or ())
+            if found:
+                raise ambiguous(word, found, f'"{word}"').pointing(self.text, place)
+            return name
         if not quoted and word[-1] in _DIGITS and self.next() != ".":
             return self.compact(word, place)
+        if self.names is None and self.next() in ("", "=") and not set(word) & set(_DIGITS):
+            return name
         self.known(name, place, word.rstrip(_DIGITS))
         raise self.missing_step(name).pointing(self.text, place)
 
@@ -152,7 +162,8 @@ class _PinReader:
     def known(self, name: Name, place: int, *others: str) -> Name:
         """The name, if it (or one of `others`) is a signal."""
         if self.names is not None and self.names.isdisjoint((name.name, *others)):
-            raise unknown("signal", name.name, self.names).pointing(self.text, place)
+            every = (*self.names, *self.columns)
+            raise unknown("signal", name.name, every).pointing(self.text, place)
         return name
 
     def step(self, name: Name) -> Step:

@@ -56,10 +56,11 @@ class Process:
 
     species: Mapping[str, Any]  # with their initial counts, expressions of parameters
     values: Mapping[str, float]  # parameters that are the same for every trajectory
+    ranges: Mapping[str, tuple[float, float]]  # of parameters that each trajectory draws and keeps
     initial: Mapping[str, Any]  # initial counts that replace the network's own
     reactions: tuple[Reaction, ...] | None
     rules: frozenset[str]
-    assigned: frozenset[str]  # species that rules or events set
+    assigned: frozenset[str]  # species and parameters that rules or events set
     laws: tuple[Mapping[str, int], ...]
     population: str | None
     start: str
@@ -159,15 +160,18 @@ def read(config: Any) -> Process | None:
     ]
     parameters = _mapping("parameters", network.get("parameters"))
     parameters = {**parameters, **_mapping("parameters", config.get("parameters"))}
+    assigned = frozenset(rules).union(*sets)
+    ranges = {name: _range(value) for name, value in parameters.items() if name not in assigned}
     reactions = tuple(_reaction(each, species) for each in written)
     exact, discrete = _method(config)
     process = Process(
         species=species,
         values={name: float(value) for name, value in parameters.items() if _is_number(value)},
+        ranges={name: ends for name, ends in ranges.items() if ends is not None},
         initial=_mapping("initial", config.get("initial")),
         reactions=None if network.get("reactions") is None else reactions,
         rules=frozenset(rules),
-        assigned=frozenset(rules).union(*sets),
+        assigned=assigned,
         laws=tuple(laws),
         population=_text("population", network.get("population"), None),
         start=_text("start", config.get("start"), network.get("start") or "fixed"),
@@ -232,6 +236,15 @@ def _method(config: Mapping[str, Any]) -> tuple[bool, bool]:
 def _is_number(value: Any) -> bool:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and -1e300 < value < 1e300
+
+
+def _range(value: Any) -> tuple[float, float] | None:
+    """The ends of the range that a parameter is drawn from: {"range": [0.5, 3.0]}."""
+    ends = value.get("range") if isinstance(value, Mapping) else None
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2 or not all(map(_is_number, ends)):
+        return None
+    low, high = (float(end) for end in ends)
+    return (low, high) if low < high else None
 
 
 def _whole(value: float | None) -> int | None:

@@ -183,9 +183,10 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
 
 
 def limits(config: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """The least and the greatest value of each species that the description proves."""
+    """The least and the greatest value of each species, and of each parameter that is drawn, that
+    the description proves."""
     process = read(config)
-    return {} if process is None else process.limits
+    return {} if process is None else {**process.limits, **process.ranges}
 
 
 def _monotonicity(process: Process, name: str) -> dict[str, Formula]:

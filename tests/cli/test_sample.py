@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner
@@ -46,6 +47,20 @@ def test_the_bundled_model_is_used_where_there_is_no_other() -> None:
         assert (data.S.astype(int) + data.I + data.R == 100).all()
         assert all(int(data[name].min()) >= 0 for name in "SIR")
         assert data.attrs["surrogate_model"] == sg.pretrained("esirs").digest
+
+
+def test_a_summary_is_a_table_of_quantiles() -> None:
+    code, _, err = run("sir", "-n", "40", "--summary", "table.csv")
+    assert code == 0, err
+    assert "table.csv" in err
+    assert "90 % in [" in next(line for line in err.splitlines() if line.startswith("beta "))
+    table = pd.read_csv("table.csv")
+    assert set(table.variable) == {"S", "I", "R", "beta", "gamma"}
+    assert ((table["q5"] <= table["q50"]) & (table["q50"] <= table["q95"])).all()
+    code, _, err = run("sir", "-n", "40", "--summary", "table.csv", "-o", "other.nc")
+    assert (code, "exists" in err) == (2, True)
+    assert not Path("other.nc").exists()
+    assert run("sir", "--summary", "table.txt", "-o", "other.nc")[0] == 2
 
 
 def test_a_model_that_was_trained_here_comes_first(trained: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
+import surrogate as sg
 from cli import train
 from surrogate.diffusion import presets
 from surrogate.io import model_folder as store
@@ -117,6 +118,18 @@ def test_stopped_and_resumed_bit_for_bit(small: Path, monkeypatch: pytest.Monkey
     assert f"going on from step {step:,}" in run(*again[1:]).output
     run("train", *words[:-1], "whole", "-q")
     assert weights() == weights("whole")
+
+
+def test_a_simulator_takes_the_options_of_simulate(small: Path) -> None:
+    words = ("--simulate", "sir", "--param", "beta=0.5..3", "--points", "5", "--initial", "I=4")
+    said = run("train", *words, "--iterations", "2", "--threads", "1", "-o", "drawn").output
+    assert "logit of beta between known ends" in said
+    assert "logit of beta between known ends" in Path("drawn/card.md").read_text()
+    draws = sg.load("drawn").sample(50, seed=1)
+    assert set(draws.I.values[:, 0].tolist()) == {4}
+    assert 0.5 <= float(draws.beta.min()) < float(draws.beta.max()) <= 3.0
+    refused = run("sample", "drawn", "--where", "beta >= 9", code=3).output
+    assert "beta" in refused
 
 
 def test_what_is_resumed_must_be_the_same(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,6 +354,8 @@ def test_damaged_models_are_refused_by_sample(small: Path) -> None:
             "exclude each other; give one of them",
         ),
         (("train", "--simulate", "essirs"), "did you mean 'esirs'"),
+        (("train", "--param", "beta=1..2"), "--param is about a simulator, and there is none"),
+        (("train", "--simulate", "sir", "--param", "betta=1..2"), "betta"),
         (("train", "--window", "5"), "is for tables"),
         (("train", "--device", "toaster"), "toaster"),
         (("train", "--threads", "0"), "--threads"),

@@ -31,7 +31,7 @@ from surrogate.kinds.codec import NONE, Codec, Samples
 from surrogate.kinds.trajectories import config as stored
 from surrogate.kinds.trajectories import process
 from surrogate.kinds.trajectories.conservation import Law, Relation
-from surrogate.kinds.trajectories.coordinates import summary
+from surrogate.kinds.trajectories.coordinates import notes as coordinate_notes
 from surrogate.kinds.trajectories.fit_codec import CHUNK_VALUES, fit, values_of
 from surrogate.kinds.trajectories.match import check_match
 from surrogate.kinds.trajectories.ranges import Ranges, members, reround
@@ -107,7 +107,7 @@ class TimeSeriesCodec(Codec):
         names = ", ".join(v.name for v in self.variables if not v.total)
         notes = [f"{', '.join(self.restored)} from conservation"] if self.restored else []
         notes += [f"{', '.join(self.constant)} constant"] if self.constant else []
-        notes += [summary(self.gains)] if self.gains else []
+        notes += coordinate_notes(self.variables, self.gains)
         return f"{names} ({'; '.join(notes)})" if notes else names
 
     @property

@@ -1,8 +1,12 @@
-"""The choice of a variable's coordinate, levels or logarithms, by a trial on held-out samples.
+"""The choice of a variable's coordinate: by a rule where one decides, else by a trial.
 
-Under the transform f, z = f(y) moves by increments whose law is the same for all samples: a Laplace
-density at each step, with the median and the mean absolute deviation of training samples. Held-out
-samples then have the log-likelihood
+A parameter that the simulator draws from a range is learned as its logit between the ends: uniform
+values are then exactly one logistic component of the decoder's mixture.
+
+Other variables are learned as levels or logarithms, by a trial on held-out samples. Under the
+transform f, z = f(y) moves by increments whose law is the same for all samples: a Laplace density
+at each step, with the median and the mean absolute deviation of training samples. Held-out samples
+then have the log-likelihood
 
     log p(y) = Σ_t [log Laplace(z_t - z_{t-1}; m_t, b_t) + log f'(y_t)],    z_{-1} = 0,
 
@@ -21,13 +25,15 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from surrogate.kinds.trajectories.transforms import Identity, Log, Transform, for_counts
+from constraints import Layout
+from surrogate.kinds.trajectories.transforms import Identity, Log, Logit, Transform, for_counts
 from surrogate.kinds.trajectories.variables import Variable, read
 
 MIN_GAIN = 0.05  # nats a value by which logarithms of a series of real numbers must be better
 MIN_COUNT_GAIN = 0.2  # the same for counts and statics
 MAX_SAMPLES = 2_000  # to fit on, and as many to score
 MIN_SAMPLES = 20  # below which levels stay
+END_MARGIN = 1e-6  # of a range, by which its logit reaches beyond the ends: these can be drawn
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,27 @@ def choose(
     return {v.name: _trial(v, *(read(data, v, some) for some in rows)) for v in variables}
 
 
-def summary(gains: Mapping[str, float]) -> str:
-    """The variables whose logarithms won, by how much."""
-    won = ", ".join(f"{name} +{gain:.2f}" for name, gain in gains.items())
-    return f"logarithms of {', '.join(gains)}, by a trial on held-out samples: {won} nats a value"
+def by_range(variables: Sequence[Variable], signals: Layout) -> Mapping[str, Transform]:
+    """The logit of each real static that is known to lie in a bounded range."""
+    found: dict[str, Transform] = {}
+    for v in variables:
+        signal = signals.find(v.name)
+        if v.static and v.kind == "real" and signal is not None:
+            margin = END_MARGIN * (signal.high - signal.low)
+            if np.isfinite(margin):
+                found[v.name] = Logit(signal.low - margin, signal.high + margin)
+    return found
+
+
+def notes(variables: Sequence[Variable], gains: Mapping[str, float]) -> list[str]:
+    """Which variables are not learned as levels, and why; `gains`: of the logarithms that won."""
+    bounded = [v.name for v in variables if v.static and v.transform.kind == "logit"]
+    found = [f"logit of {', '.join(bounded)} between known ends"] if bounded else []
+    if gains:
+        won = ", ".join(f"{name} +{gain:.2f}" for name, gain in gains.items())
+        trial = f"by a trial on held-out samples: {won} nats a value"
+        found.append(f"logarithms of {', '.join(gains)}, {trial}")
+    return found
 
 
 def _thinned(rows: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ def fit(
     chunk: int | None,
     learned: np.ndarray | None,
 ) -> Fit:
-    """Two passes over the data, and a trial of coordinates (`coordinates.choose`)."""
+    """Two passes over the data, and the choice of coordinates (`coordinates`)."""
     signals, surveyed, ignored = survey(data)
     samples, steps = data.sizes["sample"], data.sizes["time"]
     if samples < 2:
@@ -88,9 +88,11 @@ def fit(
         for v in variables
         if v.kind in NUMBER_KINDS and _requested_transform(v, transforms) == AUTO_TRANSFORM
     ]
-    trials = coordinates.choose(data, undecided, learned)
+    decided = coordinates.by_range(undecided, signals)
+    trials = coordinates.choose(data, [v for v in undecided if v.name not in decided], learned)
+    chosen = {**decided, **{name: trial.transform for name, trial in trials.items()}}
     variables = tuple(
-        replace(v, transform=trials[v.name].transform) if v.name in trials else v for v in variables
+        replace(v, transform=chosen[v.name]) if v.name in chosen else v for v in variables
     )
     gains = {name: trial.gain for name, trial in trials.items() if trial.gain > 0}
     variables, relations = _first_pass(data, variables, relations, rows)

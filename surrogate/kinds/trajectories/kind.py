@@ -191,8 +191,7 @@ class Trajectories(Kind):
             lines.append(f"follows from conservation: {', '.join(codec.restored)}")
         if codec.constant:
             lines.append(f"constant: {', '.join(codec.constant)}")
-        if codec.gains:
-            lines.append(trajectories.coordinates.summary(codec.gains))
+        lines += trajectories.coordinates.notes(codec.variables, codec.gains)
         return lines
 
     def card_rows(self, found: Mapping[str, Any]) -> list[CardRow]:

@@ -97,7 +97,6 @@ def test_the_verdict_of_a_bridge_is_that_of_its_pins() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("S=95", 0, r"S does not say when; write S\(0\)=\.\.\. for a step, S@2\.5=\.\.\. for"),
         ('"S25"=95', 0, '"S25" does not say when'),
         ("S0", 2, r"S\(0\) ends where = and a value are expected; write S\(0\)=30"),
         ("S0, I0=5", 2, r"S\(0\) is followed by ','"),
@@ -155,6 +154,7 @@ def test_errors_show_the_place_and_the_remedy(text: str, place: int, message: st
         ("s(3)=3", ["S", "I"], r"unknown signal 's'; did you mean 'S'\?"),
         ("s@3=3", ["S", "I"], r"unknown signal 's'; did you mean 'S'\?"),
         ("S=3", ["I"], "unknown signal 'S'"),
+        ("S=95", ["S"], r"S does not say when; write S\(0\)=\.\.\. for a step, S@2\.5=\.\.\. for"),
         ("S=3", [], r"unknown signal 'S' \(have: none\)"),
         ("X1=3", ["X1"], r"X1 does not say when; write X1\(0\)="),
         ("X1.5=3", ["X1"], "X1 does not say when"),
@@ -168,6 +168,20 @@ def test_unknown_and_ambiguous_names_are_rejected(
     with pytest.raises(FormulaError, match=message) as caught:
         bridge(text, names)
     assert str(caught.value).splitlines()[-1] == "  ^"
+
+
+def test_columns_are_pinned_without_a_step() -> None:
+    names, columns = ["S", "k"], ["beta", "k2", "R0"]
+    wanted = parse("S(25) = 30 and beta = 1.5 and 2 <= R0 <= 3")
+    assert bridge("S25=30, beta=1.5, R0=2..3", names, columns) == wanted
+    assert bridge("beta=1.5") == parse("beta = 1.5")  # the layout decides when it is compiled
+    assert bridge('"k2"=0.5', names, columns) == bridge('"k2"=0.5', ["S"], columns)
+    with pytest.raises(FormulaError, match=r'k2 is ambiguous; write k\(2\) or "k2"'):
+        bridge("k2=0.5", names, columns)
+    with pytest.raises(FormulaError, match="unknown signal 'betta'; did you mean 'beta'"):
+        bridge("betta=1.5", names, columns)
+    with pytest.raises(FormulaError, match="S does not say when"):
+        compiled(bridge("S=95"), Layout.series("S", 3))
 
 
 def test_empty_long_and_non_text_bridges_are_rejected() -> None:

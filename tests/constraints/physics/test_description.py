@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,15 @@ def test_only_totals_that_are_fixed_bound_a_species() -> None:
     assert highest == {"E": 5, "S": 100, "ES": 5, "P": 100}
     config = describe(models.esirs(), parameters={"N": (50, 60)})
     assert "S + I + R is constant" in from_network(config)
-    assert set(limits(config).values()) == {(0, math.inf)}
+    assert {limits(config)[name] for name in "SIR"} == {(0, math.inf)}
+
+
+def test_a_drawn_parameter_is_bounded_by_its_range_unless_an_event_sets_it() -> None:
+    drawn = {"beta": (0.5, 3.0), "gamma": (0.4, 0.4)}
+    assert limits(describe(models.sir(), parameters=drawn))["beta"] == (0.5, 3.0)
+    assert "gamma" not in limits(describe(models.sir(), parameters=drawn))
+    lockdown = replace(models.sir(), events=(Event("lockdown", "I > 150", {"beta": 0.1}),))
+    assert "beta" not in limits(describe(lockdown, parameters={"beta": (0.5, 3.0)}))
 
 
 # --- what may happen, against what is claimed -----------------------------------------------------

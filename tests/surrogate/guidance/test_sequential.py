@@ -66,7 +66,8 @@ def test_a_rare_late_value_has_the_probability_of_the_master_equation(model: Sur
 
 def test_particles_are_added_where_few_keep_their_ancestors() -> None:
     assert particles_for(1_000, 0.5) == MIN_PARTICLES
-    assert particles_for(1_000, 0.02) == 25_000
+    assert particles_for(100, 0.02) == 25_000
+    assert particles_for(1_000, 0.02) == 75_000
     assert particles_for(1_000, 0.0) == MAX_PARTICLES
     assert particles_for(20_000, 0.5) == 120_000
 

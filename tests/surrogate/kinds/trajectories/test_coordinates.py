@@ -8,6 +8,7 @@ import scipy.stats
 import torch
 import xarray as xr
 
+from simulators import models, simulate
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.coordinates import MIN_SAMPLES, choose, log_likelihood
 from surrogate.kinds.trajectories.transforms import Identity, Log
@@ -47,6 +48,21 @@ def test_prices_and_cases_are_learned_as_logarithms_and_walks_as_levels() -> Non
     assert "logarithms of price, cases, by a trial on held-out samples: price +" in codec.learned
     again = TimeSeriesCodec.from_config(codec.to_config())
     assert again.gains == codec.gains
+
+
+def test_parameters_drawn_from_a_range_are_uniform_to_an_untrained_decoder() -> None:
+    """The logit between the ends makes uniform values one logistic."""
+    drawn = {"beta": (0.5, 3.0), "N": (50, 60)}
+    data = simulate(models.esirs(), samples=2_000, seed=0, parameters=drawn, points=3)
+    codec = TimeSeriesCodec.fit(data, transforms={"*": "auto"})
+    kinds = {v.name: v.transform.kind for v in codec.variables if v.static}
+    assert kinds == {"beta": "logit", "N": "logit"}
+    z = torch.logit(torch.linspace(0.001, 0.999, 999, dtype=torch.float64))
+    for name, mean in (("beta", 1.75), ("N", 55.0)):
+        (v,) = (each for each in codec.variables if each.name == name)
+        y = v.transform.inverse(z)
+        assert float(y.mean()) == pytest.approx(mean, rel=1e-3)
+        assert torch.allclose(y.diff(), y.diff().mean(), rtol=1e-6)
 
 
 def test_a_requested_transform_is_not_tried() -> None:
