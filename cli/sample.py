@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli import complete, console, files, options, pictures
+from cli import observing as observed_data
 from cli.errors import UsageError, unknown
 from cli.method_options import MethodCommand, settings_given
 from cli.sections import section
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from constraints import Formula
+    from constraints import Formula, Layout
     from surrogate.guidance.sampler import Answer
     from surrogate.kinds import Kind
     from surrogate.model import Surrogate
@@ -51,6 +52,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 @options.seed
 @options.where
 @options.bridge
+@observed_data.options
 @options.out(
     None,
     "Output file. Trajectories: .nc, .zarr, or .csv, .tsv, .parquet with a row for each step "
@@ -65,8 +67,9 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
         "--start",
         metavar="DATE",
         help="Date of the first step: puts dates on the time axis, for rules such as "
-        "'cases@\"1948-03-01\" >= 100'.",
+        "'cases@\"1948-03-01\" >= 100', and for observed dates.",
     ),
+    click.option("--unit", help="Unit of the model's times, where its data do not say: day, week."),
 )
 @section(
     "Method",
@@ -98,8 +101,11 @@ def command(
     model: str | None,
     samples: int | None,
     start: str | None,
+    unit: str | None,
     where: tuple[str, ...],
     bridge: tuple[str, ...],
+    observe: str | None,
+    observing: dict[str, Any],
     named: dict[str, tuple[str, ...]],
     solver: str | None,
     summarised: str | None,
@@ -116,19 +122,23 @@ def command(
     made, or a bundled model.
 
     MODEL defaults to the folder model/ if there is one, else to the bundled model esirs. With
-    --bridge or --where all samples satisfy that scenario, and its probability is reported.
+    --bridge or --where all samples satisfy that scenario, and its probability is reported. With
+    --observe they are from the posterior given the data, and the evidence is reported.
 
     \b
     surrogate sample --bridge S0=95,I0=5,S25=30
     surrogate sample --where "forall t: I(t) <= 20" -o capped.nc
+    surrogate sample sir --observe flu.csv --map B=I --noise "poisson(0.9*I)" --upto 4
     surrogate sample cases --start 1948-01-10 --where 'cases@"1948-03-06" >= 100'
     surrogate sample wine --where "alcohol >= 12 and quality = 7" -o rows.csv
     surrogate sample digits --where "mean(image, upper) <= 0.05" -o grid.png
     """
     options.check_syntax(where, bridge)
-    given = settings_given(settings, bool(where or bridge))
+    observed_data.refuse(observe, observing)
+    scenario = bool(where or bridge or observe)
+    given = settings_given(settings, scenario)
     context = click.get_current_context()
-    if (where or bridge) and context.get_parameter_source("solver") == COMMANDLINE:
+    if scenario and context.get_parameter_source("solver") == COMMANDLINE:
         raise UsageError(
             "--solver is for draws without a scenario", value=solver, remedy="use --method"
         )
@@ -144,10 +154,15 @@ def command(
     for target in [*kind.targets(out, force, []), *files.tables(summarised, force)]:
         files.check_writable(target)
     pictures.check_scenery(named)
-    config = _started(kind, config, start)
-    if where or bridge:
-        _refuse_impossible(kind, config, where, bridge, settings["end"])
+    if observe is not None:
+        files.check_exists(observe)
+    config = _started(kind, config, start, unit)
     say = console.messages(quiet)
+    layout = kind.layout_in_config(config["codec"]) if "codec" in config else None
+    seen: dict[str, Formula] = {}
+    if layout is not None:
+        seen = observed_data.statements(observe, observing, kind, layout, say.print)
+        _refuse_impossible(kind, config, layout, where, bridge, seen, settings["end"])
 
     from surrogate.data import summary as summary_of
     from surrogate.errors import DegenerateError
@@ -158,7 +173,10 @@ def command(
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
     if start is not None:
-        found = found.knowing(start=start)
+        found = found.knowing(start=start, unit=unit)
+    if layout is None:
+        layout = found.codec.layout()
+        seen = observed_data.statements(observe, observing, kind, layout, say.print)
     names = list(found.codec.layout().names)
     targets = found.kind.targets(out, force, names)
     scenery = pictures.read_scenery(named, found.codec.layout())
@@ -181,8 +199,8 @@ def command(
     if samples is None:
         samples = found.kind.default_samples
     begun = time.perf_counter()
-    if where or bridge:
-        rules = options.formulas(where, bridge, found.codec.layout())
+    if scenario:
+        rules = options.formulas(where, bridge, found.codec.layout()) | seen
         answer = _conditional(found, samples, rules, seed, given, say)
         draws = answer.dataset
     else:
@@ -201,7 +219,7 @@ def command(
         say.print(f"[bold]{escape(summarised)}[/bold]  means and quantiles by variable and time")
     summary: dict[str, Any] = {"path": str(target), "model": what, "samples": count, "seed": seed}
     summary |= {"sheet": str(targets[0])} if len(targets) > 1 else {}
-    if where or bridge:
+    if scenario:
         from constraints import has_verdict
 
         summary |= scenario_summary(answer, sum(map(has_verdict, rules.values())), say)
@@ -210,7 +228,6 @@ def command(
     if table is not None:
         _tell_parameters(table, say)
     say.print(f"sampled in {seconds:.1f} s ({count / seconds:,.0f} a second)")
-    scenario = bool(where or bridge)
     again = _next(found, target, where, scenario, draws)
     if scenery is not None and target.suffix.lower() != ".png":  # a report does not know its names
         again = f"surrogate report {shlex.quote(str(target))}"
@@ -246,9 +263,15 @@ def _next(
     return f"surrogate {verb} {name} --against {shlex.quote(data)}{rules}"
 
 
-def _started(kind: Kind, config: dict[str, Any], start: str | None) -> dict[str, Any]:
+def _started(
+    kind: Kind, config: dict[str, Any], start: str | None, unit: str | None
+) -> dict[str, Any]:
     """The description of a model with dates on the time axis, the first of them `start`."""
     codec = config.get("codec")
+    if start is None and unit is not None:
+        raise UsageError(
+            "--unit is about dates, and there is no first one", value=unit, remedy="add --start"
+        )
     if start is None or not isinstance(codec, Mapping):
         return config
     if "start" not in kind.formula_names:
@@ -257,14 +280,16 @@ def _started(kind: Kind, config: dict[str, Any], start: str | None) -> dict[str,
             value=start,
             remedy="leave it out",
         )
-    return {**config, "codec": kind.config_knowing(codec, start=start)}
+    return {**config, "codec": kind.config_knowing(codec, start=start, unit=unit)}
 
 
 def _refuse_impossible(
     kind: Kind,
     config: Mapping[str, Any],
+    layout: Layout,
     where: tuple[str, ...],
     bridges: tuple[str, ...],
+    seen: Mapping[str, Formula],
     end: str | None,
 ) -> None:
     """Refuse a scenario that the description of a model rules out, before torch is imported."""
@@ -272,15 +297,12 @@ def _refuse_impossible(
     from constraints.compile.names import of_instances
     from constraints.prove.contradictions import refuse_impossible
 
-    codec = config.get("codec")
-    if not isinstance(codec, Mapping):
-        return  # loading it says what is wrong
-    layout = kind.layout_in_config(codec)
-    if layout is None:
+    rules = [*options.formulas(where, bridges, layout).values(), *seen.values()]
+    if not rules:
         return
-    goal = conjunction(*options.formulas(where, bridges, layout).values())
+    goal = conjunction(*rules)
     layout = replace(layout, instances=instances_of(goal))
-    obeyed = kind.rules_in_config(codec).values()
+    obeyed = kind.rules_in_config(config["codec"]).values()
     given = [rule for each in obeyed for rule in of_instances(each, layout)]
     refuse_impossible(goal, layout, given=given, end=end)
 

@@ -21,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 HELP_SECTIONS = (
     "What",
     "Scenario",
+    "Observed data",
     "Rules",
     "Output",
     "Trajectories",

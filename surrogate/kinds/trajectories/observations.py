@@ -80,7 +80,8 @@ def as_frame(data: Any) -> pd.DataFrame:
                 remedy="choose one: data.isel(sample=0)",
             )
         data = data.squeeze("sample", drop=True) if "sample" in data.dims else data
-        return data.to_dataframe().reset_index()
+        table: pd.DataFrame = data.to_dataframe().reset_index()
+        return table
     if isinstance(data, pd.Series):
         data = data.to_frame(data.name or "value")
     if not isinstance(data, pd.DataFrame):

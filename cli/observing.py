@@ -1,0 +1,58 @@
+"""Observed data on the command line: --observe FILE, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli import complete, reading
+from cli.errors import UsageError
+from cli.sections import section
+from surrogate.io.reading import ObservationOptions
+
+if TYPE_CHECKING:
+    from constraints import Formula, Layout
+    from surrogate.kinds import Kind
+
+options = section(
+    "Observed data",
+    click.option(
+        "--observe",
+        metavar="FILE",
+        shell_complete=complete.files,
+        help="Condition on the numbers in this file (CSV, Parquet, netCDF): samples are from the "
+        "posterior p(x | data).",
+    ),
+    reading.options("observing", ObservationOptions),
+)
+
+
+def refuse(observe: str | None, observing: Mapping[str, Any]) -> None:
+    """Refuse options about observed data where there are none."""
+    if observe is None and observing:
+        name = next(iter(observing))
+        flag = {"columns": "--map"}.get(name, f"--{name}")
+        raise UsageError(
+            f"{flag} is about observed data, and there are none",
+            value=observing[name],
+            remedy="add --observe FILE",
+        )
+
+
+def statements(
+    observe: str | None,
+    observing: Mapping[str, Any],
+    kind: Kind,
+    layout: Layout,
+    say: Callable[[str], None],
+) -> dict[str, Formula]:
+    """What was observed, by column; what was understood of the file is printed."""
+    if observe is None:
+        return {}
+    data = reading.opened(observe, {}, say).data
+    found = kind.observed(data, layout, ObservationOptions(**observing))
+    for note in found.notes:
+        reading.escaped(say)(note)
+    return dict(found.statements)
