@@ -13,8 +13,9 @@ from cli.sections import section
 from surrogate.io.reading import ObservationOptions
 
 if TYPE_CHECKING:
-    from constraints import Formula, Layout
+    from constraints import Layout
     from surrogate.kinds import Kind
+    from surrogate.kinds.observed import Observed
 
 options = section(
     "Observed data",
@@ -41,18 +42,18 @@ def refuse(observe: str | None, observing: Mapping[str, Any]) -> None:
         )
 
 
-def statements(
+def observed(
     observe: str | None,
     observing: Mapping[str, Any],
     kind: Kind,
     layout: Layout,
     say: Callable[[str], None],
-) -> dict[str, Formula]:
-    """What was observed, by column; what was understood of the file is printed."""
+) -> Observed | None:
+    """What was observed; what was understood of the file is printed."""
     if observe is None:
-        return {}
+        return None
     data = reading.opened(observe, {}, say).data
     found = kind.observed(data, layout, ObservationOptions(**observing))
     for note in found.notes:
         reading.escaped(say)(note)
-    return dict(found.statements)
+    return found

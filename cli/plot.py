@@ -52,7 +52,15 @@ if TYPE_CHECKING:
         "--observed",
         metavar="DATA",
         shell_complete=complete.files,
-        help="Plot these points over a fan chart: a table with a column time.",
+        help="Plot these points over a fan chart: a table with a column of times.",
+    ),
+    click.option(
+        "--map",
+        "observed_columns",
+        multiple=True,
+        metavar="COLUMN=VARIABLE",
+        help="Plot a column of --observed over this variable [default: as DATA was conditioned on "
+        "it, or the same name]; repeatable.",
     ),
 )
 @section("Tables", tables.options)
@@ -68,6 +76,7 @@ def command(
     constraints: bool,
     title: str | None,
     observed: str | None,
+    observed_columns: tuple[str, ...],
     table: dict[str, Any],
     image: dict[str, Any],
     out: str | None,
@@ -101,10 +110,13 @@ def command(
     files.check_writable(target)
 
     from surrogate.data import check_options
+    from surrogate.io.reading import pairs_in
 
     wanted = _given("trajectories", "constraints", "title")
     if species is not None and kind.names_option is not None:
         wanted[kind.names_option] = [name.strip() for name in species.split(",")]
+    if observed_columns:
+        wanted["observed_columns"] = pairs_in(observed_columns)
     check_options(kind, wanted, kind.plot_options, "plot_options")
     points = None if observed is None else reading.opened(observed, {}, say.print).data
     drawing = kind.drawing(opened.data, _like(against, opened, table, say), points, **wanted)

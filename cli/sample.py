@@ -159,13 +159,15 @@ def command(
     config = _started(kind, config, start, unit)
     say = console.messages(quiet)
     layout = kind.layout_in_config(config["codec"]) if "codec" in config else None
-    seen: dict[str, Formula] = {}
+    seen = None
     if layout is not None:
-        seen = observed_data.statements(observe, observing, kind, layout, say.print)
-        _refuse_impossible(kind, config, layout, where, bridge, seen, settings["end"])
+        seen = observed_data.observed(observe, observing, kind, layout, say.print)
+        stated = {} if seen is None else seen.statements
+        _refuse_impossible(kind, config, layout, where, bridge, stated, settings["end"])
 
     from surrogate.data import summary as summary_of
     from surrogate.errors import DegenerateError
+    from surrogate.kinds.observed import RECORD
     from surrogate.model import Surrogate
     from surrogate.reports.card import verdict_in
 
@@ -176,7 +178,7 @@ def command(
         found = found.knowing(start=start, unit=unit)
     if layout is None:
         layout = found.codec.layout()
-        seen = observed_data.statements(observe, observing, kind, layout, say.print)
+        seen = observed_data.observed(observe, observing, kind, layout, say.print)
     names = list(found.codec.layout().names)
     targets = found.kind.targets(out, force, names)
     scenery = pictures.read_scenery(named, found.codec.layout())
@@ -200,9 +202,12 @@ def command(
         samples = found.kind.default_samples
     begun = time.perf_counter()
     if scenario:
-        rules = options.formulas(where, bridge, found.codec.layout()) | seen
+        rules = options.formulas(where, bridge, found.codec.layout())
+        rules |= {} if seen is None else seen.statements
         answer = _conditional(found, samples, rules, seed, given, say)
         draws = answer.dataset
+        if seen is not None:
+            draws = draws.assign_attrs({RECORD: json.dumps(seen.record)})
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(samples, seed=seed, solver=solver, progress=advance, **given)

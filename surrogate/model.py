@@ -242,13 +242,13 @@ class Surrogate:
         self, samples: int, *, where: sampler.Where | None = None, **arguments: Any
     ) -> xr.Dataset:
         """An xarray.Dataset, whatever the kind, of the samples of `sample` with these arguments."""
-        where, arguments = with_given(self.kind, self.codec, where, arguments)
+        where, arguments, record = with_given(self.kind, self.codec, where, arguments)
         names = self.kind.formula_names
-        if more := {name: arguments.pop(name) for name in names if name in arguments}:
-            return self.knowing(**more).dataset(samples, where=where, **arguments)
+        more = {name: arguments.pop(name) for name in names if name in arguments}
+        model = self.knowing(**more) if more else self
         if where is not None:
-            return self._guided(samples, where, **arguments)
-        return self._plain(samples, **arguments)
+            return model._guided(samples, where, **arguments).assign_attrs(record)
+        return model._plain(samples, **arguments)
 
     def _guided(
         self,

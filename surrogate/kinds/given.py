@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.io.reading import ObservationOptions
 from surrogate.kinds.kind import Kind
+from surrogate.kinds.observed import RECORD
 from surrogate.kinds.rule_options import Where
 from surrogate.kinds.rules import rules_from
 
@@ -21,8 +23,9 @@ OPTIONS = tuple(field.name for field in fields(ObservationOptions))
 
 def with_given(
     kind: Kind, codec: Codec, where: Where | None, arguments: Mapping[str, Any]
-) -> tuple[Where | None, dict[str, Any]]:
-    """The scenario with the data that are `given`, and the arguments that are not about them."""
+) -> tuple[Where | None, dict[str, Any], dict[str, str]]:
+    """The scenario with the data that are `given`, the arguments that are not about them, and
+    attributes that record how they were read."""
     rest = {name: value for name, value in arguments.items() if name not in ("given", *OPTIONS)}
     options = {name: arguments[name] for name in OPTIONS if name in arguments}
     data = arguments.get("given")
@@ -33,11 +36,11 @@ def with_given(
                 value=list(options),
                 remedy=("give them: ", Setting("given")),
             )
-        return where, rest
+        return where, rest, {}
     known = {name: rest[name] for name in kind.formula_names if name in rest}
     layout = codec.knowing(**known).layout() if known else codec.layout()
     noise = options.get("noise", ())
     options["noise"] = (noise,) if isinstance(noise, str) else tuple(noise)
     found = kind.observed(data, layout, ObservationOptions(**options))
     stated = {} if where is None else rules_from(where, layout)
-    return {**stated, **found.statements}, rest
+    return {**stated, **found.statements}, rest, {RECORD: json.dumps(found.record)}

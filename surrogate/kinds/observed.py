@@ -18,6 +18,7 @@ from constraints.ast.walk import names as names_in
 from constraints.errors import Action
 from surrogate.errors import ModelError
 
+RECORD = "surrogate_observed"  # the attribute of samples
 MAP_REMEDY = Action(
     "say what a column observes: columns={'B': 'I'}", "say what a column observes: --map B=I"
 )
@@ -30,6 +31,7 @@ class Observed:
 
     statements: Mapping[str, Formula]
     notes: tuple[str, ...]
+    record: Mapping[str, object]  # how the data were read, which samples carry as an attribute
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
     if not made:
         raise ModelError("nothing was observed: all values are missing", value=dict(row))
     seen = [str(source) for source in found if source.column in made]
-    return Observed(joined(made), (f"observed: {', '.join(seen)}",))
+    record = {"columns": {source.column: str(source.term) for source in found}}
+    return Observed(joined(made), (f"observed: {', '.join(seen)}",), record)
 
 
 def _row(data: Any) -> Mapping[str, Any]:

@@ -160,7 +160,7 @@ class Trajectories(Kind):
 
     # --- plotting and reporting -------------------------------------------------------------------
 
-    plot_options = ("variables", "trajectories", "constraints", "title")
+    plot_options = ("variables", "trajectories", "constraints", "title", "observed_columns")
 
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
         """`variables`: which; `trajectories`: how many single ones; `constraints`: drawn or not."""

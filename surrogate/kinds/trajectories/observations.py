@@ -67,7 +67,12 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
     ]
     ignored = [name for name in columns if name not in every]
     notes += [f"not observed: {', '.join(ignored)}"] if ignored else []
-    return Observed(joined(every), tuple(notes))
+    record = {
+        "time": when,
+        "columns": {source.column: str(source.term) for source in found},
+        "last_step": max(step for at in steps.values() for step in at),
+    }
+    return Observed(joined(every), tuple(notes), record)
 
 
 def as_frame(data: Any) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from surrogate.evaluation.weights import normalised_weights, weighted_quantiles
 from surrogate.io.attributes import simulation
 from surrogate.kinds import trajectories as package  # formulas load torch: only where needed
 from surrogate.kinds.drawing import Drawing, drawing_of
-from surrogate.kinds.trajectories.date_formats import read_dates
-from surrogate.reports.style import AGAINST, COLOURS, OBSERVED, REQUIRED, short
+from surrogate.kinds.trajectories.observed_points import draw_observed
+from surrogate.kinds.trajectories.time_axis import times as times
+from surrogate.reports.style import AGAINST, COLOURS, REQUIRED, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.30))
 MAX_FIGURE_PANELS = 24  # of a figure in a file
-OBSERVED_TIMES = ("time", "date")  # columns of observed points
 MAX_PLOTTED = 20_000  # trajectories: quantiles of a figure need no more
 
 
@@ -49,14 +49,6 @@ def thinned(data: xr.Dataset, most: int = MAX_PLOTTED) -> xr.Dataset:
     """At most `most` samples, evenly spaced."""
     step = -(-data.sizes["sample"] // most)
     return data if step == 1 else data.isel(sample=slice(None, None, step))
-
-
-def times(data: xr.Dataset) -> np.ndarray:
-    """The grid as matplotlib takes it: numbers, or dates: (T,)."""
-    found = np.asarray(data["time"].values) if "time" in data.variables else None
-    if found is None or found.dtype.kind not in "iufM":
-        return np.arange(data.sizes["time"], dtype=np.float64)
-    return found
 
 
 def values(data: xr.Dataset, name: str) -> np.ndarray:
@@ -139,10 +131,12 @@ def plot(
     trajectories: int = 40,
     constraints: bool = True,
     title: str | None = None,
+    observed_columns: Mapping[str, str] | None = None,
 ) -> Any:
     """A fan chart on new Axes, or on `ax`: an Axes for each variable.
 
-    `observed`: points over the fan, with the names of variables and a `time` of their own.
+    `observed`: points over the fan, with a time of their own; `observed_columns`: which of its
+    columns observe which variable (see `observed_points`).
     `constraints`: whether the scenario that the data are labelled with is drawn.
     """
     names = _chosen(data, variables)
@@ -163,7 +157,7 @@ def plot(
             )
         _panels(axes, data, names, against, trajectories, required)
     if observed is not None:
-        _draw_observed(axes, names, observed, times(data).dtype.kind == "M")
+        draw_observed(axes, names, data, observed, observed_columns or {})
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 
@@ -206,41 +200,6 @@ def _chosen(data: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
             remedy="give trajectories over (sample, time)",
         )
     return names
-
-
-def _draw_observed(
-    axes: Sequence[Axes],
-    names: Sequence[str],
-    observed: xr.Dataset | pd.DataFrame,
-    dated: bool,
-) -> None:
-    """Points of the variables that were observed; `dated`: on axes of dates."""
-    frame = observed
-    if isinstance(observed, xr.Dataset):
-        frame = observed.to_dataframe().reset_index()
-    shared = [name for name in names if name in frame]
-    when = next((name for name in OBSERVED_TIMES if name in frame), None)
-    if when is None or not shared:
-        raise ModelError(
-            "observed data need a time and one of the variables",
-            value=[str(name) for name in frame],
-            allowed=["time", *names],
-        )
-    at = np.asarray(frame[when])
-    if dated != (at.dtype.kind not in "iuf"):
-        raise ModelError(
-            f"{when} of the observed data holds {'numbers' if dated else 'dates'}, and the axis "
-            f"{'dates' if dated else 'numbers'}",
-            value=str(at[0]),
-            remedy="give both as dates, or both as numbers",
-        )
-    at = read_dates(pd.Series(at), when)[0] if dated and at.dtype.kind != "M" else at
-    for axis, name in zip(axes, names, strict=True):
-        if name in shared:
-            axis.plot(
-                at, np.asarray(frame[name], np.float64), marker="o",
-                markersize=5, linestyle="none", color=OBSERVED, markeredgecolor="white", zorder=7,
-            )  # fmt: skip
 
 
 def _fan(axis: Axes, data: xr.Dataset, name: str, colour: str, trajectories: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -178,3 +180,18 @@ def test_observed_dates_are_drawn_over_dates_and_refused_over_steps() -> None:
         ModelError, match="time of the observed data holds numbers, and the axis dat"
     ):
         plot(dated(), observed=pd.DataFrame({"time": [1, 2], "x": [0.0, 1.0]}))
+
+
+def test_points_after_the_last_one_conditioned_on_are_hollow() -> None:
+    record = {"time": "date", "columns": {"cases": "x"}, "last_step": 3}
+    data = dated().assign_attrs(surrogate_observed=json.dumps(record))
+    days = [str(day)[:10] for day in data.time.values]
+    points = pd.DataFrame({"date": days, "cases": np.arange(len(days))})
+    given, later = plot(data, observed=points).lines[-2:]
+    assert (len(given.get_xdata()), len(later.get_xdata())) == (4, len(days) - 4)
+    assert later.get_markerfacecolor() == "none"
+    assert given.get_markerfacecolor() != "none"
+    with pytest.raises(ModelError, match="say what a column observes"):
+        plot(dated(), observed=points)
+    mapped = plot(dated(), observed=points, observed_columns={"cases": "x"}).lines[-1]
+    assert len(mapped.get_xdata()) == len(days)
