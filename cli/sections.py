@@ -21,9 +21,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 HELP_SECTIONS = (
     "What",
     "Scenario",
-    "Observed data",
     "Rules",
     "Output",
+    "Observed data",
     "Trajectories",
     "Method",
     "Tables",
