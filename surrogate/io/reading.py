@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from surrogate.errors import ModelError
-from surrogate.settings import option
+from surrogate.settings import option, options_of
 
 Size = tuple[int, int]  # width, height
 
@@ -142,6 +142,10 @@ class ObservationOptions:
     nearest: bool = option(
         False, help="Move observed times to the nearest ones of the model's grid."
     )
+
+    def __post_init__(self) -> None:
+        for name, each in options_of(type(self)).items():
+            each.check(getattr(self, name))
 
 
 def names_in(text: str) -> list[str]:
