@@ -169,7 +169,7 @@ def _exact(
 
     where: Any = {step: [predicate(each) for each in those] for step, those in conditions.items()}
     for step, densities in observed.items():
-        factors = [Likelihood(predicate(lambda v, own=own: own(v).exp())) for own in densities]
+        factors = [Likelihood(predicate(density)) for density in densities]
         where[step] = [*where.get(step, ()), *factors]
     log_p = exact.log_probability(where)
     if log_p == -math.inf:

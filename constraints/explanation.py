@@ -199,14 +199,19 @@ class Explainer:
         self.observed = [
             _Observed(compiled(each, layout)) for _, observed in split for each in observed
         ]
-        self.programs = [part.program for part in (*self.parts, *self.observed)]
+        self.programs = [part.program for part in self.every]
         self.needed = set[str]().union(*(program.needed for program in self.programs))
         self.samples = 0
+
+    @property
+    def every(self) -> list[_Part | _Observed]:
+        """The parts that have verdicts, and the observations."""
+        return [*self.parts, *self.observed]
 
     def add(self, data: Mapping[str, Any]) -> None:
         """Evaluate one more batch."""
         with torch.no_grad():
-            for part in (*self.parts, *self.observed):
+            for part in self.every:
                 size = part.add(data)
         self.samples += size
 

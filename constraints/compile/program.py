@@ -78,6 +78,13 @@ class Program:
         """
         return self._log_density(*self.read(data))
 
+    def parameters(self, data: Mapping[str, Any] | Tensor) -> list[Tensor]:
+        """The parameters of each observation's distribution: (B, J), float64."""
+        batch, tensors = self.read(data)
+        found = Evaluator(self.layout, tensors, Boolean())
+        every = [found.parameters(node) for node in self.observations]
+        return [torch.stack([x.expand(batch) for x in each], 1) for each in every]
+
     def _log_density(self, batch: int, tensors: Mapping[str, Tensor]) -> Tensor:
         found = Evaluator(self.layout, tensors, Boolean())
         each = [found.log_density(node).expand(batch) for node in self.observations]

@@ -22,7 +22,7 @@ from constraints.ast.walk import descend
 from constraints.compile.program import Program
 
 Predicate = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to verdicts (n,)
-LogDensity = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to log-densities (n,)
+Density = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to densities (n,)
 
 
 def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
@@ -38,25 +38,25 @@ def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
     return found
 
 
-def stepwise_likelihoods(program: Program) -> dict[int, list[LogDensity]] | None:
-    """The log-densities of the observations of each step that has any; None if one depends on
+def stepwise_likelihoods(program: Program) -> dict[int, list[Density]] | None:
+    """The likelihoods of the observations of each step that has any; None if one depends on
     several steps."""
-    found: dict[int, list[LogDensity]] = {}
+    found: dict[int, list[Density]] = {}
     for node in program.observations:
         steps = _steps(node)
         if steps is None:
             return None
-        found.setdefault(steps[0], []).append(_log_density(program, node))
+        found.setdefault(steps[0], []).append(_density(program, node))
     return found
 
 
-def _log_density(program: Program, node: Observation) -> LogDensity:
+def _density(program: Program, node: Observation) -> Density:
     own = copy(program)
     own.lowered, own.observations = f.TRUE, (node,)
     own.needed = own.used(f.TRUE)
 
     def density(values: dict[str, Tensor]) -> Tensor:
-        return own.log_density(_constant_series(own, values))[:, 0]
+        return own.log_density(_constant_series(own, values))[:, 0].exp()
 
     return density
 

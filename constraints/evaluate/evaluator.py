@@ -63,11 +63,14 @@ class Evaluator(Values):
         self._outside, self._known = around
         return value
 
+    def parameters(self, node: Observation) -> list[Tensor]:
+        """The parameters of an observation's distribution, (B,) or (1,) each, float64."""
+        return [self.term(each, Frame()).double() for each in node.distribution.parameters]
+
     def log_density(self, node: Observation) -> Tensor:
         """log p(y | x) of an observation, (B,) or (1,), float64; -inf where a value is missing."""
         around, self._known = self._known, []
-        parameters = [self.term(each, Frame()).double() for each in node.distribution.parameters]
-        found = node.log_density(*parameters)
+        found = node.log_density(*self.parameters(node))
         for known in self._known:
             found = torch.where(known, found, -torch.inf)
         self._known = around

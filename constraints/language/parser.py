@@ -153,8 +153,9 @@ class _FormulaReader(TermReader):
                 f"the distribution follows the number, as in {OBSERVATION_EXAMPLE}",
             )
         head = right.children[0] if right.data == "call" else None
-        word = head.children[0] if isinstance(head, Tree) and head.data == "name" else None
-        if not isinstance(word, Token) or word.type != "NAME" or len(head.children) > 1:
+        plain = isinstance(head, Tree) and head.data == "name" and len(head.children) == 1
+        word = head.children[0] if plain and isinstance(head, Tree) else None
+        if not isinstance(word, Token) or word.type != "NAME":
             raise self.error(
                 right,
                 f"a distribution is expected after {sign}",

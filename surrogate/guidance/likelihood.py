@@ -34,9 +34,22 @@ def _factor(program: Program, j: int, signals: Affine) -> Factor:
     used: list[int] = (matrix.abs() > MIN_COEFFICIENT).any(0).nonzero()[:, 0].tolist()
     part = matrix[:, used].mT
 
-    def log_density(y: Tensor) -> Tensor:
-        flat = y.new_zeros(len(y), program.layout.size)
-        flat[:, read] = y @ part + offset
-        return own.log_density(flat)[:, 0]
+    family = own.observations[0].distribution.family
 
-    return Factor(used, log_density)
+    def flat(y: Tensor) -> Tensor:
+        found = y.new_zeros(len(y), program.layout.size)
+        found[:, read] = y @ part + offset
+        return found
+
+    def log_density(y: Tensor) -> Tensor:
+        return own.log_density(flat(y))[:, 0]
+
+    def location(y: Tensor) -> Tensor:
+        return own.parameters(flat(y))[0][:, family.location]
+
+    def likelihood(y: Tensor, locations: Tensor) -> Tensor:
+        others = own.parameters(flat(y))[0].mean(0).expand(len(locations), -1).clone()
+        others[:, family.location] = locations
+        return own.observations[0].log_density(*others.unbind(1))
+
+    return Factor(used, log_density, location, likelihood)

@@ -42,7 +42,7 @@ MIN_SCOUT_ANCESTORS = 0.005  # effective ancestors, as a share of them, for whic
 def lookahead(scenario: Scenario, seed: int) -> Lookahead | None:
     """A look-ahead learned from plain draws of the decoder."""
     decoder = scenario.prior.decoder
-    if decoder is None or not len(scenario.pins):
+    if decoder is None or not scenario.pins.total:
         return None
     generator = stream(seed, Sampling.LOOKAHEAD)
     nothing = torch.zeros(LOOKAHEAD_DRAWS, *scenario.prior.shape)

@@ -28,6 +28,10 @@ class Factor:
     """Those it depends on, n of D."""
     log_density: Callable[[Tensor], Tensor]
     """From their values (N, n) to the log-density (N,)."""
+    location: Callable[[Tensor], Tensor]
+    """From the same to the parameter that moves the distribution, (N,)."""
+    likelihood: Callable[[Tensor, Tensor], Tensor]
+    """From values (M, n) of data, for the other parameters, and locations (K,) to log-densities."""
 
 
 @dataclass(frozen=True)

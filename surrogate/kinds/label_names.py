@@ -20,4 +20,5 @@ def label_columns(data: pd.DataFrame) -> list[str]:
     """The label columns of a table; a column that only has the name of one is a signal."""
     if not {"satisfied", "robustness"} <= set(data.columns) or data["satisfied"].dtype.kind != "b":
         return []
-    return [*LABELS[:5], *(str(name) for name in data.columns if str(name).startswith(RULE_PREFIX))]
+    own = [*LABEL_MEANINGS, "log_weight", LOG_LIKELIHOOD]
+    return [*own, *(str(name) for name in data.columns if str(name).startswith(RULE_PREFIX))]

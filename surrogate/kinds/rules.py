@@ -77,6 +77,7 @@ def stated_rules(
     declared: dict[str, Formula] = {}
     if options.declared is not None:
         given = rules_from(options.declared, layout, "rules")
+        _check_statements(given)
         declared = {name: every_step(rule, layout) for name, rule in given.items()}
         _check_possible(declared, data, layout)
         for name, rule in declared.items():
@@ -121,6 +122,17 @@ def _declarable(rule: FoundRule, layout: Layout) -> str:
     except FormulaError:
         same = False
     return rule.name if same else str(rule.formula)
+
+
+def _check_statements(rules: Mapping[str, Formula]) -> None:
+    """FormulaError for an observation where a rule of all data is declared."""
+    for name, rule in rules.items():
+        if rule.observes:
+            raise FormulaError(
+                f"the rule {name} is an observation, which no data obey or break",
+                value=name,
+                remedy="state it when sampling, with where",
+            )
 
 
 def _check_possible(rules: Mapping[str, Formula], data: xr.Dataset, layout: Layout) -> None:

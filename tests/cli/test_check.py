@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner, Result
+from scipy import stats
 
 from cli.main import main
 
@@ -328,3 +329,43 @@ def test_the_tolerance_of_real_equalities_is_reported(here: Path) -> None:
     Path("people.csv").write_text("n,flag\n5000.0,True\n4996.0,False\n", encoding="utf-8")
     for rule in ("n = 5000", "flag = true", "flag = 1", 'flag = "True"', "flag != false"):
         assert "1 of 2 samples satisfy" in check("people.csv", "--where", rule).output, rule
+
+
+# --- observations ---------------------------------------------------------------------------------
+
+
+def test_observations_have_log_densities_and_no_verdicts(here: Path) -> None:
+    rules = [
+        "--where",
+        "max(I) <= 60 and 7 ~ poisson(0.9*I(3))",
+        "--where",
+        "3 ~ binomial(I(5), .5)",
+    ]
+    done = check("t.nc", *rules, "-o", "judged.nc")
+    assert "log mean likelihood" in done.output
+    assert "samples satisfy the rule" in done.output
+    found = xr.load_dataset(here / "judged.nc")
+    assert found.sizes["rule"] == 1
+    counts = found["I"].values
+    expected = stats.poisson(0.9 * counts[:, 3]).logpmf(7) + stats.binom(counts[:, 5], 0.5).logpmf(
+        3
+    )
+    np.testing.assert_allclose(found["log_likelihood"].values, expected)
+
+
+def test_observations_alone_are_told_as_json(here: Path) -> None:
+    done = check("t.nc", "--where", "7 ~ poisson(0.9*I(3))", "--json", "-q")
+    told = json.loads(done.output)
+    assert told["rows"] == []
+    (row,) = told["observations"]
+    counts = xr.load_dataset(here / "t.nc")["I"].values[:, 3]
+    logs = stats.poisson(0.9 * counts).logpmf(7)
+    assert row["max"] == pytest.approx(logs.max())
+    assert row["log_mean_likelihood"] == pytest.approx(np.log(np.exp(logs).mean()))
+    refused = check("t.nc", "--where", "7 ~ normal(I(3), -1 - S(2))", code=3)
+    assert "must be one of the numbers > 0" in refused.output
+    table = check("wine.csv", "--where", "6 ~ normal(quality, 1)", "-o", "judged.csv", "-q")
+    assert "observation" in table.output
+    columns = list(pd.read_csv(here / "judged.csv", sep=None, engine="python").columns)
+    assert "log_likelihood" in columns
+    assert "satisfied" not in columns

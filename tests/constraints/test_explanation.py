@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 import torch
@@ -229,3 +230,21 @@ def test_percent_never_rounds_to_none_or_all() -> None:
     ]
     assert percent(1e-9) == "<0.0001 %"
     assert percent(1 - 1e-9) == ">99.9999 %"
+
+
+def test_observations_have_rows_of_their_own() -> None:
+    layout = Layout.series("x", 3)
+    batch = {"x": torch.tensor([[1.0, 2.0, 3.0], [2.0, 2.0, 5.0]], dtype=torch.float64)}
+    found = explain(parse("x(0) <= 1 and 4 ~ normal(x(2), 1)"), layout, batch)
+    assert [row.text for row in found.rows] == ["x(0) <= 1"]
+    (row,) = found.observations
+    level = -0.5 - 0.5 * math.log(2 * math.pi)
+    for value in (row.mean, row.min, row.max, row.log_mean_likelihood):
+        assert value == pytest.approx(level)
+    assert "log mean likelihood" in found.table()
+    assert found.to_dict()["observations"][0]["text"] == "4 ~ normal(x(2), 1)"
+    alone = explain(parse("4 ~ uniform(x(2), 9)"), layout, batch)
+    assert alone.rows == ()
+    assert alone.observations[0].min == -math.inf
+    assert alone.to_dict()["observations"][0]["min"] is None
+    assert alone.observations[0].log_mean_likelihood == pytest.approx(math.log(0.5 / 6))

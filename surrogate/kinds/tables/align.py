@@ -19,7 +19,7 @@ import xarray as xr
 from surrogate.errors import ModelError
 from surrogate.evaluation.weights import LOG_WEIGHT, Array, relative_weights
 from surrogate.kinds.kind import listed
-from surrogate.kinds.label_names import LABELS, label_columns
+from surrogate.kinds.label_names import LABELS, LOG_LIKELIHOOD, label_columns
 from surrogate.kinds.signals import Data, samples_of
 from surrogate.kinds.tables import spellings
 from surrogate.kinds.tables.cells import Booleans, Dates, Numbers, Words, raw_values
@@ -151,7 +151,7 @@ def labels_of(data: Data) -> list[str]:
 
 def columns_of(data: Data, frame: pd.DataFrame) -> list[str]:
     """Names that are neither labels nor row numbers."""
-    left = {*labels_of(data), LOG_WEIGHT}
+    left = {*labels_of(data), LOG_WEIGHT, LOG_LIKELIHOOD}
     if "sample" in frame.columns and pd.api.types.is_integer_dtype(frame["sample"]):
         left |= {"sample", "instance"}
     return [name for name in frame.columns if name not in left and name[:8] != "Unnamed:"]

@@ -21,7 +21,7 @@ from constraints.errors import Setting
 from surrogate.errors import ModelError, unknown_name
 from surrogate.io.tables import date_format
 from surrogate.kinds.kind import listed
-from surrogate.kinds.label_names import LABELS, RULE_PREFIX, label_columns
+from surrogate.kinds.label_names import LABELS, LOG_LIKELIHOOD, RULE_PREFIX, label_columns
 from surrogate.kinds.tables import column_types as kinds
 from surrogate.kinds.tables.cells import UnsupportedColumn, leave_out, with_type
 from surrogate.kinds.tables.column_types import COLUMN_TYPES as COLUMN_TYPES
@@ -319,7 +319,7 @@ def _column(array: xr.DataArray) -> Any:
 
 def _verdicts(data: xr.Dataset) -> dict[str, np.ndarray]:
     """The labels of the samples {column: values (N,)}."""
-    names = ("satisfied", "robustness", "log_weight")
+    names = ("satisfied", "robustness", "log_weight", LOG_LIKELIHOOD)
     plain = [n for n in names if n in data and "kind" not in data[n].attrs]
     made = {name: np.asarray(data[name].values) for name in plain}
     if "rule_satisfied" in data and data.sizes["rule"] > 1:

@@ -158,7 +158,7 @@ class TrajectoryDecoder(Decoder):
         return Draw(x, state.log_weights, state.rows)
 
     def lookahead(self, clean: Tensor, pins: Pins) -> Lookahead | None:
-        if not len(pins) or pins.rows.shape[1] != math.prod(self.sites.codec.shape):
+        if not pins.total or pins.rows.shape[1] != math.prod(self.sites.codec.shape):
             return None  # several instances are drawn one after another
         return TrajectoryLookahead(self.sites, pins, clean)
 

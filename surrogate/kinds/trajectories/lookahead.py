@@ -6,6 +6,10 @@ conditions to come then have about the probability
 
     ĝ_t(y) = N(b - m(y); V)  of equations, jointly,  and  Φ differences  of inequalities.
 
+An observation is foreseen through its location θ, such as the mean of a Poisson distribution: the
+likelihood as a function of θ has a mean θ* and a variance s², and θ is regressed on the state like
+what is left of a condition, so that the observations to come have about N(θ* - m(y); V + s²).
+
 In a particle filter whose weights contain ĝ_t, particles that are on their way to the scenario
 survive (the auxiliary particle filter of Pitt and Shephard 1999, with twisting functions by
 regression as in Guarniero, Johansen and Lee 2017). Any ĝ gives the same product of weights, so that
@@ -15,15 +19,16 @@ a poor guess costs particles and no bias.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from constraints.gaussian.chains import log_interval
-from surrogate.kinds.decoder import Lookahead, Pins
+from surrogate.kinds.decoder import Factor, Lookahead, Pins
 from surrogate.kinds.trajectories.sites import Sites
 
 MAX_PRODUCTS = 6  # numbers of a state up to which their products are features
@@ -33,6 +38,7 @@ INFLATION = 1.5  # of variances: a guess that is too sharp kills particles
 EQUATION_WIDTH = 1.0  # of an interval, in deviations of what is left, below which it is an equation
 POWER = 4.0  # of the mean of inequalities, which are far from independent: about their worst one
 MIN_LOG_GUESS = -300.0
+LOCATIONS = 801  # at which a likelihood is evaluated to find its mean and variance
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Regression:
 
 
 class TrajectoryLookahead(Lookahead):
-    """Fitted to plain draws, encoded (M, C, T), for the conditions `pins`."""
+    """Fitted to plain draws, encoded (M, C, T), for the conditions and factors `pins`."""
 
     def __init__(self, sites: Sites, pins: Pins, clean: Tensor) -> None:
         self.pins = pins
@@ -70,13 +76,33 @@ class TrajectoryLookahead(Lookahead):
         parts = torch.einsum("kct,mct->mkt", rows, y)
         left = parts.sum(2, keepdim=True) - parts.cumsum(2)
         later = (rows != 0).any(1)  # (k, T)
+        for v in sites.statics:
+            own = values[v.name]
+            spread = own[:, None] if v.kind != "words" else _hot(own, len(v.categories))
+            y[:, sites.channels[v.name]] = spread.double().expand(-1, -1, steps)
+        moving = {channel for v in sites.series for channel in sites.channels[v.name]}
+        found = _locations(pins.factors, y.flatten(1))
+        self.wanted, self.noise = found.wanted, found.noise
+        last = torch.tensor([_last_step(factor, moving, steps) for factor in pins.factors])
         self.regressions: list[Regression | None] = []
+        self.observed: list[Regression | None] = []
         for t in range(steps):
             open_rows = later[:, t + 1 :].any(1).nonzero()[:, 0]
             state = self._state({name: _at(values[name], t) for name in self.names})
             self.regressions.append(_fit(state, left[:, open_rows, t], open_rows))
+            to_come = (last > t).nonzero()[:, 0]
+            self.observed.append(_fit(state, found.locations[:, to_come], to_come))
 
     def after(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> Tensor:
+        guess = self._conditions_to_come(t, values, sums)
+        own = self.observed[t]
+        if own is None:
+            return guess
+        at = self.wanted[own.conditions] - own.mean(self._state(values))
+        covariance = own.covariance + torch.diag(self.noise[own.conditions])
+        return guess + _log_density(at, covariance).clamp_min(MIN_LOG_GUESS * len(covariance))
+
+    def _conditions_to_come(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> Tensor:
         own = self.regressions[t]
         if own is None:
             return sums.new_zeros(len(sums))
@@ -99,6 +125,42 @@ class TrajectoryLookahead(Lookahead):
 
     def _state(self, values: Mapping[str, Tensor]) -> Tensor:
         return torch.stack([values[name].double() for name in self.names], -1)
+
+
+class _Locations(NamedTuple):
+    """Of m factors on M draws."""
+
+    locations: Tensor  # (M, m)
+    wanted: Tensor  # the mean of each likelihood as a function of its location, (m,)
+    noise: Tensor  # its variance, (m,)
+
+
+def _locations(factors: Sequence[Factor], y: Tensor) -> _Locations:
+    """Locations of factors at coordinates y (M, D), and where their likelihoods want them."""
+    found = [y.new_zeros(len(y), 0)]
+    wanted, noise = list[Tensor](), list[Tensor]()
+    for factor in factors:
+        read = y[:, factor.coordinates]
+        own = factor.location(read)
+        low, high = own.min(), own.max()
+        room = (high - low).clamp_min(1e-9)
+        grid = torch.linspace(0.0, 1.0, LOCATIONS, dtype=y.dtype) * 3 * room + low - room
+        share = torch.softmax(factor.likelihood(read, grid).clamp_min(-1e30), 0)
+        mean = (share * grid).sum()
+        wanted.append(mean)
+        noise.append((share * (grid - mean).square()).sum() + (3 * room / LOCATIONS) ** 2)
+        found.append(own[:, None])
+    none = y.new_zeros(0)
+    return _Locations(
+        torch.cat(found, 1),
+        torch.stack(wanted) if wanted else none,
+        torch.stack(noise) if noise else none,
+    )
+
+
+def _last_step(factor: Factor, moving: set[int], steps: int) -> int:
+    """The last step at which a factor reads a series; -1 if it reads none."""
+    return max((c % steps for c in factor.coordinates if c // steps in moving), default=-1)
 
 
 def _at(values: Tensor, t: int) -> Tensor:

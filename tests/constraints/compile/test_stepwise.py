@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from scipy import stats
 
 from constraints import Layout, compiled, parse
-from constraints.compile.stepwise import stepwise
+from constraints.compile.stepwise import stepwise, stepwise_likelihoods
 
 LAYOUT = Layout.series("S I", 6, integer=True)
 
@@ -54,3 +55,19 @@ def test_formulas_about_single_steps_are_predicates_on_states(text: str, steps: 
 )
 def test_formulas_that_relate_steps_are_not_stepwise(text: str) -> None:
     assert stepwise(compiled(parse(text), LAYOUT)) is None
+
+
+def test_an_observation_is_a_likelihood_of_the_state_at_its_step() -> None:
+    program = compiled(parse("S(0) = 3 and 7 ~ poisson(0.5*I(2)) and 1 ~ normal(S(2), 2)"), LAYOUT)
+    found = stepwise_likelihoods(program)
+    assert found is not None
+    assert {step: len(those) for step, those in found.items()} == {2: 2}
+    values = {name: torch.tensor([4.0, 20.0], dtype=torch.float64) for name in LAYOUT.names}
+    expected = stats.poisson([2.0, 10.0]).pmf(7)
+    torch.testing.assert_close(found[2][0](values), torch.from_numpy(expected))
+    assert set(stepwise(program) or {}) == {0}  # the statement alone
+
+
+def test_an_observation_of_several_steps_is_not_stepwise() -> None:
+    program = compiled(parse("7 ~ poisson(I(2) + I(3))"), LAYOUT)
+    assert stepwise_likelihoods(program) is None

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, stats
 
-from simulators import Reaction, ReactionNetwork, SimulationError, models
+from simulators import InputError, Reaction, ReactionNetwork, SimulationError, models
 from simulators.exact import master_equation as module
-from simulators.exact.conditions import Conditions
+from simulators.exact.conditions import Conditions, Likelihood
 from simulators.exact.master_equation import MasterEquation
 
 ESIRS = models.esirs()
@@ -363,3 +363,48 @@ def test_mass_and_population_are_conserved(step: int, low: int) -> None:
 def test_a_list_of_predicates_is_their_conjunction(step: int, a: int, b: int) -> None:
     text = SMALL.log_probability({step: f"S <= {a} and I >= {b}"})
     assert SMALL.log_probability({step: [f"S <= {a}", f"I >= {b}"]}) == text
+
+
+# --- likelihoods ----------------------------------------------------------------------------------
+
+
+def test_a_likelihood_weighs_states_once() -> None:
+    """By Bayes at the observed steps, from answers that hold no likelihood there."""
+    solver = MasterEquation(ESIRS, parameters={"N": 12})
+    counts = np.arange(13)
+
+    def thinned(y: int) -> Likelihood:
+        return Likelihood(lambda values: stats.binom.pmf(y, values["I"], 0.4))
+
+    first, both = {5: thinned(2)}, {5: thinned(2), 14: thinned(3)}
+    prior = solver.marginals()["I"].values[5]
+    weighted = prior * stats.binom.pmf(2, counts, 0.4)
+    assert solver.probability(first) == pytest.approx(weighted.sum(), rel=1e-9)
+    smoothed = solver.marginals(first)["I"].values
+    np.testing.assert_allclose(smoothed[5], weighted / weighted.sum(), atol=1e-12)
+    next_weighted = smoothed[14] * stats.binom.pmf(3, counts, 0.4)
+    expected = weighted.sum() * next_weighted.sum()
+    assert solver.probability(both) == pytest.approx(expected, rel=1e-9)
+    found = solver.marginals(both)["I"].values[14]
+    np.testing.assert_allclose(found, next_weighted / next_weighted.sum(), atol=1e-12)
+    draws = solver.draw(20_000, both, seed=1)["I"].values[:, 14]
+    shares = np.bincount(draws, minlength=13) / 20_000
+    np.testing.assert_allclose(shares, found, atol=5 * np.sqrt(0.25 / 20_000))
+
+
+def test_a_likelihood_and_a_condition_stand_together() -> None:
+    solver = MasterEquation(ESIRS, parameters={"N": 12})
+    sure = {5: Likelihood(lambda values: (values["I"] <= 3).astype(float))}
+    assert solver.log_probability(sure) == pytest.approx(solver.log_probability({5: "I <= 3"}))
+    mixed = {5: ["S >= 2", Likelihood(lambda values: 0.5 * (values["I"] <= 3))]}
+    expected = 0.5 * solver.probability({5: "S >= 2 and I <= 3"})
+    assert solver.probability(mixed) == pytest.approx(expected)
+
+
+def test_what_is_no_likelihood_is_refused() -> None:
+    solver = MasterEquation(ESIRS, parameters={"N": 3})
+    with pytest.raises(InputError, match="finite and not negative"):
+        solver.probability({1: Likelihood(lambda values: values["I"] - 1.0)})
+    given = Conditions({1: Likelihood(lambda values: values["I"] / 3)}, ESIRS)
+    with pytest.raises(InputError, match="neither holds nor fails"):
+        given.holds({"S": np.zeros((2, 30)), "I": np.zeros((2, 30)), "R": np.zeros((2, 30))})

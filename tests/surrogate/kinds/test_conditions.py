@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from surrogate.kinds.conditions import Conditions
-from surrogate.kinds.decoder import Pins, Uniforms
+from surrogate.kinds.decoder import Factor, Pins, Uniforms
 from tests.surrogate.analytic import generator
 
 SIDE = 3  # values of a site: 0, 1, 2
@@ -120,3 +120,49 @@ def test_the_first_uniform_numbers_do_not_depend_on_the_count(total: int) -> Non
     many = Uniforms(generator(1), total)
     for each in (1, 2, 1):
         assert torch.equal(few(each), many(each)[:, :2])
+
+
+# --- factors of the likelihood --------------------------------------------------------------------
+
+
+def product_of(coordinates: list[int]) -> Factor:
+    def log_density(y: Tensor) -> Tensor:
+        return y.sum(1)
+
+    return Factor(coordinates, log_density, log_density, lambda y, at: at)
+
+
+@given(st.permutations(range(4)), st.lists(st.integers(0, 3), min_size=1, unique=True))
+def test_a_factor_is_known_after_the_last_value_that_it_depends_on(
+    order: list[int], coordinates: list[int]
+) -> None:
+    given_pins = Pins.none(4, (product_of(coordinates),))
+    conditions = Conditions(given_pins, 5, order, lambda site: [site])
+    y = torch.rand(5, 4, generator=generator(), dtype=torch.float64)
+    known = []
+    for site in order:
+        conditions.add(y[:, [site]], [site])
+        found = conditions.known_after(site)
+        if found is not None:
+            known.append(site)
+            assert found[0] == [0]  # after all conditions, of which there are none
+            torch.testing.assert_close(found[1], y[:, coordinates].sum(1))
+    assert known == [max(coordinates, key=order.index)]
+    assert bool((conditions.log_weights() == 0).all())
+    assert conditions.concern([coordinates[0]])
+
+
+def test_a_factor_that_reads_a_constant_is_known_at_the_end() -> None:
+    given_pins = Pins.none(3, (product_of([0, 2]), product_of([1])))
+    conditions = Conditions(given_pins, 2, [0, 1], lambda site: [site])  # nobody draws the last
+    y = torch.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 4.0]], dtype=torch.float64)
+    for site in (0, 1, 2):
+        conditions.add(y[:, [site]], [site])
+    assert conditions.known_after(0) is None
+    found = conditions.known_after(1)
+    assert found is not None
+    assert found[1].tolist() == [2.0, 5.0]
+    assert conditions.late == [0]
+    assert conditions.log_weights().tolist() == [5.0, 7.0]
+    conditions.select(torch.tensor([1, 1]))
+    assert conditions.log_weights().tolist() == [7.0, 7.0]
