@@ -59,6 +59,7 @@ def _probability(found: Diagnostics, say: Console) -> None:
         say.print(f"log evidence = {log_p:.3f}{interval}")
     else:
         say.print(f"log P(scenario and data) = {log_p:.3f}{interval}")
+        _conditional(found, say)
     if found.method == "rejection" and found.quantity != PROBABILITY:
         say.print(f"{found.particles:,} weighted draws: ESS {found.ess:,.0f}")
     elif found.method == "rejection":
@@ -75,6 +76,15 @@ def _probability(found: Diagnostics, say: Console) -> None:
             say.print(f"rejection would have taken {duration(found.rejection_seconds)}")
     for name, (distance, floor) in found.from_rejection.items():
         say.print(f"D({escape(name)}) from rejection {distance:.3f}, floor {floor:.3f}")
+
+
+def _conditional(found: Diagnostics, say: Console) -> None:
+    """P(scenario | data), and the evidence that it is relative to."""
+    if found.log_evidence is None or found.log_conditional is None:
+        return
+    share, error = math.exp(found.log_conditional), found.log_conditional_error
+    within = "" if error is None else f" ± {share * error:.2g}"
+    say.print(f"P(scenario | data) = {share:.3g}{within}; log evidence = {found.log_evidence:.3f}")
 
 
 def duration(seconds: float) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 ATTRIBUTES = (  # diagnostics with an attribute of their own; the JSON has all of them
@@ -11,6 +12,9 @@ ATTRIBUTES = (  # diagnostics with an attribute of their own; the JSON has all o
     "quantity",
     "log_probability",
     "log_probability_error",
+    "log_evidence",
+    "log_conditional",
+    "log_conditional_error",
     "ess",
     "sample_ess",
     "min_ess",
@@ -88,6 +92,29 @@ class Diagnostics:
     """Problems of the run, as sentences."""
     degenerate: list[str]
     """Why the samples carry no information, as sentences; empty if they do."""
+    log_evidence: float | None = None
+    """Log evidence of the observations, where there is a scenario beside them."""
+    log_conditional: float | None = None
+    """Estimate of log P(scenario | observations); None without observations."""
+    log_conditional_error: float | None = None
+    """Its standard error; None where it is unknown."""
+
+    def given_data(self, alone: Diagnostics) -> Diagnostics:
+        """The same with P(scenario | data) = P(scenario and data) / P(data); `alone`: of a run
+        with the observations only, independent of this one up to the pilot."""
+        joint, evidence = self.log_probability, alone.log_probability
+        if joint is None or evidence is None:
+            return self
+        errors = self.log_probability_error, alone.log_probability_error
+        known = [error for error in errors if error is not None]
+        return replace(
+            self,
+            log_evidence=evidence,
+            log_conditional=min(0.0, joint - evidence),
+            log_conditional_error=math.hypot(*known) if len(known) == len(errors) else None,
+            evaluations=self.evaluations + alone.evaluations,
+            seconds=self.seconds + alone.seconds,
+        )
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of a dataset that carry them."""

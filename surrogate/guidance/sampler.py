@@ -15,6 +15,7 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Formula, Program, conjunction, instances_of
+from constraints.ast.families import factored
 from constraints.compile.dependents import implied_values
 from constraints.compile.names import of_instances
 from constraints.errors import FormulaError
@@ -22,7 +23,7 @@ from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, SamplingError, whole_number
 from surrogate.guidance import failure
 from surrogate.guidance.choice import PILOT_STEPS, Pilot, choose, run_pilot
-from surrogate.guidance.diagnostics import Diagnostics, quantity_of
+from surrogate.guidance.diagnostics import JOINT, Diagnostics, quantity_of
 from surrogate.guidance.method import AUTO, Method, method_named, method_settings, names_of
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
 from surrogate.guidance.prior import Prior
@@ -124,6 +125,11 @@ def sample(
     data["origin"] = ("sample", outcome.ancestors.to(torch.int32).numpy(), about)
     seconds = time.monotonic() - began
     found = _diagnostics(outcome, chosen.name, why, samples, pilot, seconds, distances, scenario)
+    if found.quantity == JOINT:
+        say("the same given the data alone, for P(scenario | data)")
+        observed = [each for rule in rules.values() for each in factored(rule)[1]]
+        alone = sample(prior, samples, observed, seed=seed, method=method, say=say, **settings)
+        found = found.given_data(alone.diagnostics)
     data = data.assign_attrs(
         surrogate_seed=seed,
         surrogate_model=prior.digest,

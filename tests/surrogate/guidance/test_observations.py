@@ -98,6 +98,11 @@ def test_a_formula_and_observations_multiply(model: Surrogate, exact: MasterEqua
     found = made.diagnostics
     assert found.quantity == "probability and evidence"
     assert found.log_probability == pytest.approx(expected, abs=0.15)
+    evidence = exact.log_probability(seen(counts))
+    assert found.log_evidence == pytest.approx(evidence, abs=0.15)
+    assert found.log_conditional == pytest.approx(expected - evidence, abs=0.15)
+    assert found.log_conditional_error is not None
+    assert found.log_conditional_error < 0.2
     assert (made.dataset["I"].values[:, 20] <= 25).all()
     assert made.dataset.satisfied.all()
     assert "log_likelihood" in made.dataset
