@@ -86,24 +86,24 @@ def marginals(content: Series, name: str, steps: Sequence[int]) -> Figure:
     whole = content.data[name].dtype.kind in "iub"
     for axis, step in zip(axes, steps, strict=False):
         x, y = mine[:, step], np.empty(0) if theirs is None else theirs[:, step]
-        edges = _edges(np.concatenate([x, y]), whole)
+        edges = histogram_edges(np.concatenate([x, y]), whole)
         axis.stairs(
-            _shares(x, edges, normalised_weights(content.data)),
+            shares(x, edges, normalised_weights(content.data)),
             edges,
             fill=True,
             color=colour_of(content, name),
             alpha=0.55,
         )
         if other is not None:
-            shares = _shares(y, edges, normalised_weights(other))
-            axis.stairs(shares, edges, color=AGAINST, linewidth=1.2)
+            outline = shares(y, edges, normalised_weights(other))
+            axis.stairs(outline, edges, color=AGAINST, linewidth=1.2)
         title = f"time {stamp(content.grid, step)}"
         if found is not None:
             distance, floor = found.steps[step], found.floors[step]
             same = "all the same in both"
             title += f"\nD {distance:.3f}, noise {floor:.3f}" if distance or floor else f"\n{same}"
         axis.set_title(title, fontsize=8.5, loc="left")
-        _strip_axes(axis)
+        strip_axes(axis)
     for axis in axes[len(steps) :]:
         axis.set_visible(False)
     axes[0].set_ylabel(
@@ -112,7 +112,8 @@ def marginals(content: Series, name: str, steps: Sequence[int]) -> Figure:
     return figure
 
 
-def _strip_axes(axis: Axes) -> None:
+def strip_axes(axis: Axes) -> None:
+    """Axes of a histogram: values, no shares."""
     from matplotlib.ticker import MaxNLocator
 
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -127,7 +128,7 @@ def _histograms(found: Evaluation | None, name: str) -> Histograms | None:
     return next((each for each in found.variables if each.name == name), None)
 
 
-def _edges(both: np.ndarray, whole: bool) -> np.ndarray:
+def histogram_edges(both: np.ndarray, whole: bool) -> np.ndarray:
     """Bins of a histogram: unit ones for counts, unless that makes too many."""
     known = both[np.isfinite(both)]
     if not known.size:
@@ -144,7 +145,7 @@ def _edges(both: np.ndarray, whole: bool) -> np.ndarray:
     return np.linspace(low, high, 31)
 
 
-def _shares(x: np.ndarray, edges: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def shares(x: np.ndarray, edges: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     known = np.isfinite(x)
     given = None if weight is None else weight[known]
     counts = np.histogram(x[known], edges, weights=given)[0].astype(np.float64)

@@ -25,7 +25,13 @@ from surrogate.reports.style import OBSERVED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLE = {"marker": "o", "markersize": 5, "linestyle": "none", "color": OBSERVED, "zorder": 7}
+STYLE: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 5,
+    "linestyle": "none",
+    "color": OBSERVED,
+    "zorder": 7,
+}
 
 
 def draw_observed(
@@ -59,12 +65,18 @@ def draw_observed(
     for axis, name in zip(axes, names, strict=True):
         if name in shared:
             values = np.asarray(frame[shown[name]], np.float64)
-            for some, look in (
-                (at <= last, {"markeredgecolor": "white"}),
-                (at > last, {"markerfacecolor": "none"}),
+            for some, edge, face in (
+                (at <= last, "white", OBSERVED),
+                (at > last, OBSERVED, "none"),
             ):
                 if some.any():
-                    axis.plot(at[some], values[some], **STYLE, **look)
+                    axis.plot(
+                        at[some],
+                        values[some],
+                        markeredgecolor=edge,
+                        markerfacecolor=face,
+                        **STYLE,
+                    )
 
 
 def _times(column: pd.Series[Any], name: str, dated: bool) -> np.ndarray:

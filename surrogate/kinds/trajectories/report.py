@@ -14,6 +14,7 @@ from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.trajectories import figures as own
 from surrogate.kinds.trajectories.align import GridError
 from surrogate.kinds.trajectories.compare import compare
+from surrogate.kinds.trajectories.parameters import parameters
 from surrogate.kinds.trajectories.plot import series, thinned, times
 from surrogate.kinds.trajectories.requirements import (
     Mark,
@@ -240,4 +241,13 @@ def correlations(facts: Facts) -> list[Html]:
     return section("What goes together", figure(source, shortened(alt), caption, class_))
 
 
-SECTIONS = (scenario, trajectories, rules, marginals, correlations, cost, provenance)
+SECTIONS = (
+    scenario,
+    trajectories,
+    parameters,
+    rules,
+    marginals,
+    correlations,
+    cost,
+    provenance,
+)

@@ -13,7 +13,7 @@ from surrogate.kinds.trajectories.requirements import Mark
 @pytest.mark.parametrize("high", [0, 3, 10, 39, 40, 41, 5_000])
 def test_histograms_hold_every_sample(whole: bool, high: int) -> None:
     values = np.array([0.0, high, high // 2])
-    edges = own._edges(values, whole)
+    edges = own.histogram_edges(values, whole)
     assert np.histogram(values, edges)[0].sum() == 3
     assert len(edges) <= own.MAX_BARS + 6
     if whole:  # no value lies on an edge
