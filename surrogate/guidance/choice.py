@@ -96,7 +96,7 @@ def choose(
     than MIN_RATE_ACCEPTED, rejection takes longer than n draws, and the pilot need not go on.
     """
     if given.get("weighted"):
-        return _particles(scenario, given, seed), "weighted samples are requested", pilot
+        return particles_method(scenario, given, seed), "weighted samples are requested", pilot
     costs = _costs(scenario, given, samples, pilot)
     share = min(MAX_PILOT_SHARE, MIN_RATE_ACCEPTED / samples)
     missing = int(share * costs.draws) - pilot.accepted.drawn
@@ -111,10 +111,10 @@ def choose(
         why += f"{costs.draws:,.0f} draws"
         if draws <= PARTICLES_RISK * costs.draws:
             return method_named("rejection"), why, pilot
-    return _particles(scenario, given, seed), why, pilot
+    return particles_method(scenario, given, seed), why, pilot
 
 
-def _particles(scenario: Scenario, given: Mapping[str, Any], seed: int) -> Method[Any]:
+def particles_method(scenario: Scenario, given: Mapping[str, Any], seed: int) -> Method[Any]:
     """Sequential particles where plain samples are drawn value by value and a few particles that
     are drawn so lead to the scenario, else twisted ones."""
     sequential = method_named("sequential")

@@ -40,6 +40,7 @@ from constraints.gaussian.latent import to_latents
 from surrogate.guidance import linear_conditions
 from surrogate.guidance.prior import Prior
 from surrogate.kinds.decoder import Draw, Filter, Pins
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
 SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
@@ -206,11 +207,15 @@ class Scenario:
 
     @property
     def handover(self) -> float:
-        """The noise level at which the prior's decoder takes over: late where it is not told all
-        of the formula, so that the diffusion has to meet the rest."""
-        assert self.prior.decoder is not None
+        """The noise level at which the prior's decoder takes over: where it does in plain samples
+        of the diffusion, and late where it is not told all of the formula, so that the diffusion
+        has to meet the rest."""
+        decoder = self.prior.decoder
+        assert decoder is not None
+        alone = self.prior.default_solver == AUTOREGRESSIVE
+        own = decoder.handover if alone else decoder.plain_handover
         told_all = self.hard and all_conditions(self._plain)
-        return self.prior.decoder.handover if told_all else LATE_HANDOVER
+        return own if told_all else min(own, LATE_HANDOVER)
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""
