@@ -31,8 +31,7 @@ class Sequential(Deferred[SequentialSettings]):
     name = "sequential"
     summary = (
         "a particle filter over the values that the decoder draws, step by step, with a look-ahead "
-        "learned from plain draws; for comparisons of linear terms, such as bridges and forecasts, "
-        "and for alternatives of these"
+        "learned from plain draws; for comparisons of linear terms, such as bridges and forecasts"
     )
     settings = SequentialSettings
     needs_pilot = True
