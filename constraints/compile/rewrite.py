@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -61,8 +60,4 @@ class Rewriting(ABC):
 
 def rewritten(program: Program, rewriting: Rewriting, layout: Layout) -> Program:
     """The program of the rewritten formula, for this layout."""
-    made = copy(program)
-    made.layout, made.lowered = layout, rewriting.formula(program.lowered)
-    made.needed = made.used(made.lowered)
-    made.cache, made._traces = {}, {}
-    return made
+    return program.restated(rewriting.formula(program.lowered), layout)

@@ -7,7 +7,6 @@ process can condition: S(0) = 95 and (forall t: I(t) <= 20) and (S(25) = 30 or S
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 
 import torch
 from torch import Tensor
@@ -37,9 +36,7 @@ def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
 
 def _predicate(program: Program, part: f.Formula) -> Predicate:
     """The predicate of a part that depends on one state: its verdict on a constant series."""
-    own = copy(program)
-    own.lowered, own.cache = part, {}
-    own.needed = own.used(part)
+    own = program.restated(part)
 
     def holds(values: dict[str, Tensor]) -> Tensor:
         steps = program.layout.steps
