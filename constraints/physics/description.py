@@ -51,6 +51,15 @@ class Reaction:
 
 
 @dataclass(frozen=True)
+class Event:
+    """`sets`: what it assigns, as it is written."""
+
+    name: str
+    trigger: str
+    sets: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Process:
     """A validated description. `reactions`: None if it does not list them."""
 
@@ -59,7 +68,8 @@ class Process:
     initial: Mapping[str, Any]  # initial counts that replace the network's own
     reactions: tuple[Reaction, ...] | None
     rules: frozenset[str]
-    assigned: frozenset[str]  # species that rules or events set
+    events: tuple[Event, ...]
+    assigned: frozenset[str]  # species and parameters that rules or events set
     laws: tuple[Mapping[str, int], ...]
     population: str | None
     start: str
@@ -123,11 +133,17 @@ class Process:
                 given = {}  # the total is that of the network's own counts
         total = 0.0
         for name, weight in law.items():
-            count = _count(given.get(name, self.species[name]), self.values)
+            count = value_of(given.get(name, self.species[name]), self.values)
             if count is None:
                 return None
             total += weight * count
         return _whole(total)
+
+    def count_at_start(self, name: str) -> float | None:
+        """The initial count of a species, if it is the same for every trajectory."""
+        if self.start != "fixed" or (self.initial and self.population is not None):
+            return None
+        return value_of(self.initial.get(name, self.species[name]), self.values)
 
     def vanishes(self, reaction: Reaction, name: str) -> bool:
         """Whether the rate of the reaction is provably 0 where the species is absent."""
@@ -167,6 +183,10 @@ def read(config: Any) -> Process | None:
         initial=_mapping("initial", config.get("initial")),
         reactions=None if network.get("reactions") is None else reactions,
         rules=frozenset(rules),
+        events=tuple(
+            Event(str(each.get("name", "")), str(each.get("trigger", "")), own)
+            for each, own in zip(events, sets, strict=True)
+        ),
         assigned=frozenset(rules).union(*sets),
         laws=tuple(laws),
         population=_text("population", network.get("population"), None),
@@ -307,8 +327,9 @@ def _is_zero(node: Term | None, name: str) -> bool:
     return False
 
 
-def _count(count: Any, values: Mapping[str, float]) -> float | None:
-    """An initial count, if it is the same for every trajectory."""
+def value_of(count: Any, values: Mapping[str, float]) -> float | None:
+    """A number, as an initial count or an event states it, if it is the same for every
+    trajectory."""
     if _is_number(count):
         return float(count)
     return _value(_term(count), values) if isinstance(count, str) else None

@@ -42,10 +42,11 @@ def test_a_rate_that_names_time_is_not() -> None:
     assert not found.homogeneous
 
 
-def test_events_are_a_memory() -> None:
-    found = codec(network(events=(Event("more", "X > 25", {"k": 0.1}),)))
-    assert not found.markov
-    assert not found.homogeneous
+def test_what_an_event_sets_is_part_of_the_state() -> None:
+    data = simulate(network(events=(Event("more", "X > 25", {"k": 0.1}),)), samples=200, seed=0)
+    assert TimeSeriesCodec.fit(data).markov
+    assert not TimeSeriesCodec.fit(data).homogeneous
+    assert not TimeSeriesCodec.fit(data.drop_vars("k")).markov
 
 
 def test_an_uneven_grid_is_not_homogeneous() -> None:
