@@ -1,7 +1,7 @@
 """The stochastic process that a simulated dataset describes: only what the description proves.
 
 Counts x, reactions j that add ν_j to x at a rate a_j(x), events that set some of x. A law w is
-conserved when w·ν_j = 0 for every j and no event sets a member; its total w·x(0) is known where the
+conserved when w·ν_j = 0 for every j and events keep it; its total w·x(0) is known where the
 description fixes the start. The rate a_j vanishes with x_i where x_i is a factor of it.
 """
 
@@ -19,6 +19,7 @@ from constraints.ast.terms import Apply, Const, Name, Term
 from constraints.ast.words import IDENTIFIER
 from constraints.errors import FormulaError, unknown
 from constraints.language.parser import parse
+from constraints.physics.assignments import keep
 
 # the keys that are understood; any other may change the process in unknown ways
 _NETWORK_KEYS = {
@@ -84,7 +85,8 @@ class Process:
         return tuple(
             law
             for law in self.laws
-            if self.assigned.isdisjoint(law)
+            if self.rules.isdisjoint(law)
+            if keep([(event.trigger, event.sets) for event in self.events], law)
             if not any(
                 sum(law.get(name, 0) * by for name, by in reaction.change.items())
                 for reaction in self.reactions
