@@ -32,7 +32,7 @@ class ConservationLaw:
 
 
 def conservation_laws(
-    species: Sequence[str], changes: Sequence[Mapping[str, int]]
+    species: Sequence[str], changes: Sequence[Mapping[str, int | Fraction]]
 ) -> tuple[ConservationLaw, ...]:
     """A basis of the laws that all `changes` respect, by exact elimination.
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from numbers import Real
 from types import MappingProxyType
@@ -29,6 +30,7 @@ import numpy as np
 from simulators import display, rates
 from simulators.conservation import ConservationLaw, conservation_laws
 from simulators.errors import InputError, unknown
+from simulators.event_changes import event_changes, fixed_time
 from simulators.rates import Expression, Number
 from simulators.reactions import Event, Reaction, as_expression, mass_action
 
@@ -114,11 +116,21 @@ class ReactionNetwork:
     @cached_property
     def conservation_laws(self) -> tuple[ConservationLaw, ...]:
         """Laws that every reaction and every event leaves alone."""
-        changed = {name for event in self.events for name in event.assignments}
-        # an event that assigns a species may change it by one: no law can contain it
-        assigned = [{name: 1} for name in self.species if name in changed]
-        changes = [reaction.change for reaction in self.reactions]
-        return conservation_laws(tuple(self.species), [*changes, *assigned])
+        changes: list[Mapping[str, int | Fraction]] = [each.change for each in self.reactions]
+        return conservation_laws(tuple(self.species), [*changes, *self._event_changes()])
+
+    def _event_changes(self) -> Iterator[Mapping[str, int | Fraction]]:
+        """How events change species; what may have been computed before another event set a
+        species, in any way."""
+        setting = Counter(name for event in self.events for name in event.assignments)
+        times = [fixed_time(as_expression(event.trigger)) for event in self.events]
+        apart = None not in times and len(set(times)) == len(times)
+        for event in self.events:
+            sets = {k: as_expression(v) for k, v in event.assignments.items() if k in self.species}
+            if apart or all(setting[name] == 1 for name in sets):
+                yield from event_changes(sets)
+            else:
+                yield from ({name: 1} for name in sets)
 
     @cached_property
     def total(self) -> ConservationLaw | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from constraints.ast.families import Observation, factored, has_verdict
-from constraints.ast.formulas import Formula
+from constraints.ast.formulas import Formula, Quantifier
 from constraints.ast.lowered import Atom
 from constraints.ast.terms import Const
 from constraints.ast.walk import descend, names
@@ -136,6 +137,30 @@ class Program:
         """The equalities of real data without a tolerance of their own, and the default used."""
         atoms = (node for node in descend(self.lowered) if isinstance(node, Atom))
         return {atom.readable(): atom.slack for atom in atoms if atom.slack}
+
+    def restated(
+        self,
+        lowered: Formula,
+        layout: Layout | None = None,
+        observations: tuple[Observation, ...] | None = None,
+    ) -> Program:
+        """The program of another lowered formula, for this layout and these observations or
+        others."""
+        made = copy(self)
+        made.lowered, made.layout = lowered, layout or self.layout
+        made.observations = self.observations if observations is None else observations
+        made.needed = made.used(lowered)
+        made.cache, made._traces = {}, {}
+        return made
+
+    def steps_of(self, quantifier: Quantifier) -> range | None:
+        """The steps of a quantifier, where these are fixed; None of pixels and moving windows."""
+        first, last = quantifier.first, quantifier.last
+        if quantifier.region is not None or self.end is not None or first is None or last is None:
+            return None
+        if first.base or last.base:
+            return None
+        return range(first.offset, min(last.offset, self.layout.steps - 1) + 1)
 
     def used(self, lowered: Formula) -> set[str]:
         """The signals that a lowered formula and the observations read; if none, the first, for the

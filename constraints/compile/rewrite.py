@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -61,9 +60,5 @@ class Rewriting(ABC):
 
 def rewritten(program: Program, rewriting: Rewriting, layout: Layout) -> Program:
     """The program of the rewritten formula, for this layout."""
-    made = copy(program)
-    made.layout, made.lowered = layout, rewriting.formula(program.lowered)
-    made.observations = tuple(rewriting.inside(each) for each in program.observations)
-    made.needed = made.used(made.lowered)
-    made.cache, made._traces = {}, {}
-    return made
+    observations = tuple(rewriting.inside(each) for each in program.observations)
+    return program.restated(rewriting.formula(program.lowered), layout, observations)

@@ -8,7 +8,6 @@ Observations that each depend on the state at one step are likelihoods of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 
 import torch
 from torch import Tensor
@@ -51,9 +50,7 @@ def stepwise_likelihoods(program: Program) -> dict[int, list[Density]] | None:
 
 
 def _density(program: Program, node: Observation) -> Density:
-    own = copy(program)
-    own.lowered, own.observations = f.TRUE, (node,)
-    own.needed = own.used(f.TRUE)
+    own = program.restated(f.TRUE, observations=(node,))
 
     def density(values: dict[str, Tensor]) -> Tensor:
         return own.log_density(_constant_series(own, values))[:, 0].exp()
@@ -70,9 +67,7 @@ def _constant_series(program: Program, values: dict[str, Tensor]) -> dict[str, T
 
 def _predicate(program: Program, part: f.Formula) -> Predicate:
     """The predicate of a part that depends on one state: its verdict on a constant series."""
-    own = copy(program)
-    own.lowered, own.observations, own.cache = part, (), {}
-    own.needed = own.used(part)
+    own = program.restated(part, observations=())
 
     def holds(values: dict[str, Tensor]) -> Tensor:
         return own.verdict(_constant_series(own, values))

@@ -9,7 +9,6 @@ tolerance of its verdict, [b - e, b + e], for a real one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -55,10 +54,7 @@ def split(program: Program) -> tuple[Equations, Program | None]:
     others = [part for i, part in enumerate(parts) if framed[i] is None]
     rest = None
     if others or program.observations:
-        rest = copy(program)
-        rest.lowered = others[0] if len(others) == 1 else f.And(tuple(others))
-        rest.cache = {}
-        rest.needed = rest.used(rest.lowered)
+        rest = program.restated(others[0] if len(others) == 1 else f.And(tuple(others)))
     return _as_numbers(program, equations), rest
 
 
@@ -133,13 +129,10 @@ def _laid_out(part: f.Quantifier, program: Program) -> Frame | None:
     if isinstance(part.region, Pixels):
         frame = over_pixels(Frame(), part.variable, part.region, program.layout)
         return frame if frame.sizes[0] <= MAX_EQUATION_PIXELS else None
-    first, last = part.first, part.last
-    if part.region is not None or program.end is not None or first is None or last is None:
+    steps = program.steps_of(part)
+    if steps is None or not 0 < len(steps) <= MAX_EQUATION_STEPS:
         return None
-    count = min(last.offset, program.layout.steps - 1) - first.offset + 1
-    if first.base or last.base or not 0 < count <= MAX_EQUATION_STEPS:
-        return None
-    return Frame().alone(part.variable, first.offset, count)
+    return Frame().alone(part.variable, steps.start, len(steps))
 
 
 def _is_equation(atom: Atom, layout: Layout) -> bool:

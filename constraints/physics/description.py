@@ -1,7 +1,7 @@
 """The stochastic process that a simulated dataset describes: only what the description proves.
 
 Counts x, reactions j that add ν_j to x at a rate a_j(x), events that set some of x. A law w is
-conserved when w·ν_j = 0 for every j and no event sets a member; its total w·x(0) is known where the
+conserved when w·ν_j = 0 for every j and events keep it; its total w·x(0) is known where the
 description fixes the start. The rate a_j vanishes with x_i where x_i is a factor of it.
 """
 
@@ -19,6 +19,7 @@ from constraints.ast.terms import Apply, Const, Name, Term
 from constraints.ast.words import IDENTIFIER
 from constraints.errors import FormulaError, unknown
 from constraints.language.parser import parse
+from constraints.physics.assignments import keep
 
 # the keys that are understood; any other may change the process in unknown ways
 _NETWORK_KEYS = {
@@ -51,6 +52,15 @@ class Reaction:
 
 
 @dataclass(frozen=True)
+class Event:
+    """`sets`: what it assigns, as it is written."""
+
+    name: str
+    trigger: str
+    sets: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Process:
     """A validated description. `reactions`: None if it does not list them."""
 
@@ -60,6 +70,7 @@ class Process:
     initial: Mapping[str, Any]  # initial counts that replace the network's own
     reactions: tuple[Reaction, ...] | None
     rules: frozenset[str]
+    events: tuple[Event, ...]
     assigned: frozenset[str]  # species and parameters that rules or events set
     laws: tuple[Mapping[str, int], ...]
     population: str | None
@@ -75,7 +86,8 @@ class Process:
         return tuple(
             law
             for law in self.laws
-            if self.assigned.isdisjoint(law)
+            if self.rules.isdisjoint(law)
+            if keep([(event.trigger, event.sets) for event in self.events], law)
             if not any(
                 sum(law.get(name, 0) * by for name, by in reaction.change.items())
                 for reaction in self.reactions
@@ -124,11 +136,17 @@ class Process:
                 given = {}  # the total is that of the network's own counts
         total = 0.0
         for name, weight in law.items():
-            count = _count(given.get(name, self.species[name]), self.values)
+            count = value_of(given.get(name, self.species[name]), self.values)
             if count is None:
                 return None
             total += weight * count
         return _whole(total)
+
+    def count_at_start(self, name: str) -> float | None:
+        """The initial count of a species, if it is the same for every trajectory."""
+        if self.start != "fixed" or (self.initial and self.population is not None):
+            return None
+        return value_of(self.initial.get(name, self.species[name]), self.values)
 
     def vanishes(self, reaction: Reaction, name: str) -> bool:
         """Whether the rate of the reaction is provably 0 where the species is absent."""
@@ -171,6 +189,10 @@ def read(config: Any) -> Process | None:
         initial=_mapping("initial", config.get("initial")),
         reactions=None if network.get("reactions") is None else reactions,
         rules=frozenset(rules),
+        events=tuple(
+            Event(str(each.get("name", "")), str(each.get("trigger", "")), own)
+            for each, own in zip(events, sets, strict=True)
+        ),
         assigned=assigned,
         laws=tuple(laws),
         population=_text("population", network.get("population"), None),
@@ -320,8 +342,9 @@ def _is_zero(node: Term | None, name: str) -> bool:
     return False
 
 
-def _count(count: Any, values: Mapping[str, float]) -> float | None:
-    """An initial count, if it is the same for every trajectory."""
+def value_of(count: Any, values: Mapping[str, float]) -> float | None:
+    """A number, as an initial count or an event states it, if it is the same for every
+    trajectory."""
     if _is_number(count):
         return float(count)
     return _value(_term(count), values) if isinstance(count, str) else None

@@ -4,7 +4,8 @@ A law Σ_i a_i x_i(t) + Σ_i b_i x_i(t-1) + c >= 0 at every step t is a half-spa
 x_i(t) to an interval, given x(t-1) and the other values at t: what a sampler needs that draws one
 value after the other. `linear_laws` translates a formula into such rows where it is a conjunction
 of linear comparisons at every step: `forall t: S(t) + I(t) <= 100`, `forall t in [1, end]:
-S(t) <= S(t - 1)`, and with a condition that is 0, `I(t - 1) = 0 implies S(t) = S(t - 1)`.
+S(t) <= S(t - 1)`, with a condition that is 0, `I(t - 1) = 0 implies S(t) = S(t - 1)`, and with one
+that whole numbers meet at the same step, `I(t) > 150 implies beta(t) = 0.1`.
 """
 
 from __future__ import annotations
@@ -31,20 +32,26 @@ class LinearLaw:
 
     Statics (one value for each trajectory) may stand in `now`. A law with `before` or `when_zero`
     holds for t >= 1. `when_zero`: a series; the law binds only where that series is 0 at t-1
-    (None: always).
+    (None: always). `given`: a law about values at t; this one binds only where that one holds.
     """
 
     now: Mapping[str, float]
     before: Mapping[str, float] = field(default_factory=dict)
     constant: float = 0.0
     when_zero: str | None = None
+    given: LinearLaw | None = None
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the law binds in some states only."""
+        return self.when_zero is not None or self.given is not None
 
     def opposite(self) -> LinearLaw:
         """The law with its sign turned, which together with it is an equality."""
         now, before = (
             {name: -weight for name, weight in side.items()} for side in (self.now, self.before)
         )
-        return LinearLaw(now, before, -self.constant or 0.0, self.when_zero)
+        return LinearLaw(now, before, -self.constant or 0.0, self.when_zero, self.given)
 
 
 def linear_laws(formula: f.Formula, layout: Layout) -> tuple[LinearLaw, ...] | None:
@@ -52,7 +59,8 @@ def linear_laws(formula: f.Formula, layout: Layout) -> tuple[LinearLaw, ...] | N
     other rule.
 
     The comparisons are over the values at t and t-1 (or t and t+1: shifted). An equality is two
-    rows. `A(t - 1) = 0 implies <such a comparison>` gives rows with `when_zero`. A rule without
+    rows. `A(t - 1) = 0 implies <such a comparison>` gives rows with `when_zero`, and a comparison
+    of whole numbers at t that implies others at t gives rows with `given`. A rule without
     quantifier about series (`Low <= Close`) is meant at every step: see `every_step`. Strict
     inequalities are those of the next whole number where all values are, else treated as <=.
     """
@@ -118,7 +126,7 @@ class _Rows:
             case f.Implies(left, right) if window is not None and window.condition is None:
                 condition = self.zero(left, window)
                 if condition is None:
-                    return None
+                    return self.premised(left, right, window)
                 return self.rows(right, replace(window, condition=condition))
             case f.Compare():
                 return self.lowered(lower(node, self.layout), window)
@@ -139,6 +147,20 @@ class _Rows:
                 if closed and atom.high == 0 and (atom.low == 0 or above):
                     return name, offset
         return None
+
+    def premised(
+        self, left: f.Formula, right: f.Formula, window: _Window
+    ) -> list[LinearLaw] | None:
+        """The rows of a comparison that binds where one of whole numbers holds at the same step."""
+        atom = lower(left, self.layout) if isinstance(left, f.Compare) else None
+        if not isinstance(atom, Atom) or not atom.integer:
+            return None
+        premise, found = self.atom(atom, window), self.rows(right, window)
+        if premise is None or found is None or len(premise) != 1:
+            return None
+        if any(row.before or row.conditional for row in (*premise, *found)):
+            return None
+        return [replace(row, given=premise[0]) for row in found]
 
     def lowered(self, node: f.Formula, window: _Window | None) -> list[LinearLaw] | None:
         """The rows of a lowered comparison: an atom, or what `max` or `abs` unfold to."""

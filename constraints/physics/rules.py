@@ -8,6 +8,7 @@ S(t) <= S(t - 1)                 no ν_j raises S
 S(t) + E(t) <= S(t - 1) + E(t - 1)   no ν_j raises S + E
 I(t - 1) = 0 implies I(t) = 0    a_j = 0 at I = 0 for every j that raises I: 0 is final
 I(t - 1) = 0 implies S(t) = S(t - 1)    0 is final, and a_j = 0 there for every j that changes S
+I(t) > 150 implies beta(t) = 0.1    an event that fires at I > 150 sets beta (`events`)
 
 `from_network` derives them from the description in a dataset's attributes, and only those that the
 description proves.
@@ -26,6 +27,7 @@ from constraints.ast.terms import Apply, At, Const, Name, Step, Term, add, negat
 from constraints.ast.words import END
 from constraints.errors import FormulaError, unknown
 from constraints.physics.description import Process, Reaction, read
+from constraints.physics.events import settings
 
 _T = "t"
 _DIRECTIONS = {"increasing": ">=", "decreasing": "<="}
@@ -179,6 +181,7 @@ def from_network(config: Mapping[str, Any]) -> dict[str, Formula]:
         found |= _combined(process)
         for name in process.species:
             found |= _extinct(process, name)
+        found |= dict(_set_by_events(process))
     return found
 
 
@@ -233,6 +236,17 @@ def _extinct(process: Process, name: str) -> dict[str, Formula]:
             rule = _forall(Implies(_at(name, -1).equals(0), change), first=1)
             found[f"{other} {words} once {name} = 0"] = rule
     return found
+
+
+def _set_by_events(process: Process) -> Iterator[tuple[str, Formula]]:
+    """The values of parameters while the triggers of events hold."""
+    for each in settings(process):
+        limits = each.trigger
+        relation, limit = (">=", limits.low) if math.isinf(limits.high) else ("<=", limits.high)
+        trigger = Compare((_at(limits.species), Const(limit)), (relation,))
+        words = f"while {limits.species} {relation} {number(limit)}"
+        name = f"{each.parameter} = {number(each.value)} {words}"
+        yield name, _forall(Implies(trigger, _at(each.parameter).equals(each.value)))
 
 
 def _combined(process: Process) -> dict[str, Formula]:

@@ -93,14 +93,11 @@ def choose(
 ) -> tuple[Method[Any], str, Pilot]:
     """Particles or rejection, why, and the pilot, which goes on where its rate is uncertain.
 
-    Particles are sequential where a look-ahead leads enough of them to the scenario, else twisted.
-
     Let particles take as long as n draws. If a pilot of n MIN_RATE_ACCEPTED / samples accepts fewer
     than MIN_RATE_ACCEPTED, rejection takes longer than n draws, and the pilot need not go on.
     """
-    particles_method, rejection = method_named("twisted"), method_named("rejection")
     if given.get("weighted"):
-        return particles_method, "weighted samples are requested", pilot
+        return particles_method(scenario, given, seed), "weighted samples are requested", pilot
     if scenario.observes:
         return _choose_observed(scenario, given, samples, seed, pilot)
     costs = _costs(scenario, given, samples, pilot)
@@ -111,17 +108,22 @@ def choose(
         pilot = Pilot(pilot.accepted + more, pilot.seconds)
     rate, accepted = pilot.accepted.rate, len(pilot.accepted.x)
     why = f"{rate:.2%} of {pilot.accepted.drawn:,} unconditional samples meet the scenario"
+    if accepted >= MIN_RATE_ACCEPTED:
+        draws = math.ceil(samples / rate)
+        why += f": about {draws:,} draws, or {costs.particles:,} particles that take as long as "
+        why += f"{costs.draws:,.0f} draws"
+        if draws <= PARTICLES_RISK * costs.draws:
+            return method_named("rejection"), why, pilot
+    return particles_method(scenario, given, seed), why, pilot
+
+
+def particles_method(scenario: Scenario, given: Mapping[str, Any], seed: int) -> Method[Any]:
+    """Sequential particles where plain samples are drawn value by value and a few particles that
+    are drawn so lead to the scenario, else twisted ones."""
     sequential = method_named("sequential")
     if set(given) <= set(names_of(sequential)) and suits(scenario, seed):
-        particles_method = sequential
-        why += ", and few particles show that a look-ahead leads to it"
-    if accepted < MIN_RATE_ACCEPTED:
-        return particles_method, why, pilot
-    draws = math.ceil(samples / rate)
-    why += f": about {draws:,} draws, or {costs.particles:,} particles that take as long as "
-    why += f"{costs.draws:,.0f} draws"
-    preferred = draws <= PARTICLES_RISK * costs.draws
-    return (rejection if preferred else particles_method), why, pilot
+        return sequential
+    return method_named("twisted")
 
 
 def _choose_observed(
@@ -133,10 +135,7 @@ def _choose_observed(
     draws = importance.draws_for(samples, share)
     if share * draws >= samples and set(given) <= set(names_of(method_named("rejection"))):
         return method_named("rejection"), f"{why}: {draws:,} draws are weighted by it", pilot
-    sequential = method_named("sequential")
-    if set(given) <= set(names_of(sequential)) and suits(scenario, seed):
-        return sequential, why, pilot
-    return method_named("twisted"), why, pilot
+    return particles_method(scenario, given, seed), why, pilot
 
 
 def _drawn(

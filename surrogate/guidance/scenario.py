@@ -30,6 +30,7 @@ from constraints import (
 from constraints.ast.formulas import FALSE, TRUE
 from constraints.ast.lowered import Atom, HasClass
 from constraints.ast.walk import descend
+from constraints.compile.cases import cases
 from constraints.compile.dependents import without_dependents
 from constraints.compile.linearity import linear
 from constraints.compile.sums import without_sums
@@ -39,6 +40,7 @@ from constraints.gaussian.latent import to_latents
 from surrogate.guidance import likelihood, linear_conditions
 from surrogate.guidance.prior import Prior
 from surrogate.kinds.decoder import Draw, Filter, Pins
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
 SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
@@ -170,9 +172,18 @@ class Scenario:
         return found
 
     @cached_property
+    def cases(self) -> list[Program]:
+        """Conjunctions in data units, of which some holds where the formula does."""
+        return cases(self._plain) if self.hard else [self._plain]
+
+    @cached_property
     def pins(self) -> Pins:
         """The linear equations and inequalities of a hard formula, for a decoder to meet, and the
         observations, for it to weigh points by."""
+        return self.pins_of(self._plain)
+
+    def pins_of(self, program: Program) -> Pins:
+        """The same of one of its cases."""
         decoder = self.prior.decoder
         if decoder is None:
             return Pins.none(self.size)
@@ -189,7 +200,7 @@ class Scenario:
         factors = likelihood.factors(self._plain, affine)
         if not self.hard:
             return Pins.none(len(zero), factors)
-        made = linear_conditions.moved(self._linear_conditions, affine)
+        made = linear_conditions.moved(linear_conditions.linear_conditions(program), affine)
         return Pins(made.rows, made.low, made.high, factors)
 
     @property
@@ -204,11 +215,15 @@ class Scenario:
 
     @property
     def handover(self) -> float:
-        """The noise level at which the prior's decoder takes over: late where it is not told all
-        of the formula, so that the diffusion has to meet the rest."""
-        assert self.prior.decoder is not None
+        """The noise level at which the prior's decoder takes over: where it does in plain samples
+        of the diffusion, and late where it is not told all of the formula, so that the diffusion
+        has to meet the rest."""
+        decoder = self.prior.decoder
+        assert decoder is not None
+        alone = self.prior.default_solver == AUTOREGRESSIVE
+        own = decoder.handover if alone else decoder.plain_handover
         told_all = self.hard and all_conditions(self._plain)
-        return self.prior.decoder.handover if told_all else LATE_HANDOVER
+        return own if told_all else min(own, LATE_HANDOVER)
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""
@@ -232,11 +247,14 @@ class Scenario:
         sigma: float,
         generator: Generator,
         particles: Filter | None = None,
+        pins: Pins | None = None,
     ) -> tuple[Tensor, Draw]:
         """Clean points (N, D) that the prior's decoder draws from points at a noise level, given
-        the linear part of the formula, and the draw with their weights and origins."""
+        the linear part of the formula, or of a case, and the draw with their weights and origins.
+        """
         assert self.prior.decoder is not None
-        draw = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, self.pins, particles)
+        pins = self.pins if pins is None else pins
+        draw = self.prior.decoder.draw(self.shaped(x_t), sigma, generator, pins, particles)
         return self.joined(draw.x), draw
 
     def decoding_log_weight(self, x_0: Tensor, x_t: Tensor, sigma: float) -> Tensor:
@@ -331,6 +349,11 @@ class Scenario:
         return sides[0], sides[1]
 
     # --- verdicts ---------------------------------------------------------------------------------
+
+    def met_cases(self, x: Tensor) -> Tensor:
+        """Which cases the finished samples of points (B, D) meet: (cases, B) of bool."""
+        values = self.grouped(self.prior.codec.signals_of(self.shaped(x)))
+        return torch.stack([case.verdict(values) for case in self.cases])
 
     def satisfied(self, x: Tensor) -> Verdicts:
         """Verdicts on the finished samples of points (B, D)."""

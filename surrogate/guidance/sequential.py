@@ -6,12 +6,14 @@ observation multiplies the weights once the last value that it depends on is dra
 resampled where their effective sample size falls (Gordon, Salmond and Smith 1993). A look-ahead,
 learned from plain draws, prepares particles for conditions on later values
 (`kinds.trajectories.lookahead`); where it foresees little, few ancestors of the first values are
-left. For a past that is given in full the weights are all equal: a forecast.
+left. For a past that is given in full the weights are all equal: a forecast. A formula with `or` is
+filtered case by case (`cases`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Generator
@@ -19,6 +21,7 @@ from torch import Generator
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.guidance import failure, smc
+from surrogate.guidance.cases import Allocation, Case, cases_of, log_share
 from surrogate.guidance.methods.sequential import (
     ENOUGH_ANCESTORS,
     SequentialSettings,
@@ -28,57 +31,76 @@ from surrogate.guidance.outcome import Outcome, Question
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.selection import selected
 from surrogate.guidance.twisted import Particles
-from surrogate.kinds.decoder import NO_SIGNAL, Filter, Lookahead
+from surrogate.kinds.decoder import NO_SIGNAL, Filter
 from surrogate.random import Sampling, stream
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 BATCHES = 4
 MAX_BATCH = 15_000  # particles drawn at a time
 MIN_DISTINCT = 0.02  # share of the particles with descendants, below which the run is warned about
-LOOKAHEAD_DRAWS = 2_000  # plain samples that a look-ahead is learned from
 SCOUTS = 1_000  # particles that tell whether the method suits a scenario
+MIN_CASE_SCOUTS = 250  # of these in each case
 MIN_SCOUT_ANCESTORS = 0.005  # effective ancestors, as a share of them, for which it does
 
 
-def lookahead(scenario: Scenario, seed: int) -> Lookahead | None:
-    """A look-ahead learned from plain draws of the decoder."""
-    decoder = scenario.prior.decoder
-    if decoder is None or not scenario.pins.total:
-        return None
-    generator = stream(seed, Sampling.LOOKAHEAD)
-    nothing = torch.zeros(LOOKAHEAD_DRAWS, *scenario.prior.shape)
-    return decoder.lookahead(decoder.draw(nothing, NO_SIGNAL, generator).x, scenario.pins)
-
-
 @torch.no_grad()
-def filtered(
-    scenario: Scenario, count: int, generator: Generator, ahead: Lookahead | None = None
-) -> Particles:
-    """One batch of `count` particles, with a look-ahead if it is given."""
+def filtered(scenario: Scenario, case: Case, count: int, generator: Generator) -> Particles:
+    """`count` particles of one case."""
     zero = torch.zeros(count, dtype=torch.float64)
-    foreseen = zero[:, None].expand(-1, scenario.pins.total)
-    particles = Filter(zero, foreseen, smc.resampling(generator), ahead)
+    foreseen = zero[:, None].expand(-1, case.pins.total)
+    particles = Filter(zero, foreseen, smc.resampling(generator), case.lookahead)
     nothing = torch.zeros(count, scenario.size, dtype=torch.float64)
-    x, draw = scenario.decode(nothing, NO_SIGNAL, generator, particles)
+    x, draw = scenario.decode(nothing, NO_SIGNAL, generator, particles, case.pins)
     verdicts = scenario.satisfied(x)
-    log_weights = draw.log_weights + scenario.log_value(x, verdicts)
+    log_weights = draw.log_weights + scenario.log_value(x, verdicts) + log_share(scenario, case, x)
     ess = float(smc.ess(log_weights))
     return Particles(x, log_weights, ess, draw.rows, float(verdicts.satisfied.double().mean()))
 
 
-def ancestor_share(scenario: Scenario, seed: int, ahead: Lookahead | None) -> float:
-    """Effective ancestors of a few particles, as a share of them."""
-    found = filtered(scenario, SCOUTS, stream(seed, Sampling.SEQUENTIAL_SCOUTS), ahead)
-    if not bool(found.log_weights.isfinite().any()):
-        return 0.0
-    return smc.ancestor_ess(found.log_weights, found.ancestors) / SCOUTS
+def batch_of(
+    scenario: Scenario, cases: Sequence[Case], counts: Sequence[int], generator: Generator
+) -> Particles:
+    """Particles of all cases, `counts` of each, whose mean weight is the probability of all."""
+    made = [
+        filtered(scenario, case, count, generator)
+        for case, count in zip(cases, counts, strict=True)
+    ]
+    total, first = sum(counts), torch.tensor([0, *counts[:-1]]).cumsum(0)
+    log_weights = torch.cat(
+        [part.log_weights + math.log(total / n) for part, n in zip(made, counts, strict=True)]
+    )
+    return Particles(
+        torch.cat([part.x for part in made]),
+        log_weights,
+        float(smc.ess(log_weights)),
+        torch.cat([part.ancestors + n for part, n in zip(made, first, strict=True)]),
+        sum(part.met * n for part, n in zip(made, counts, strict=True)) / total,
+    )
+
+
+def allocated(scenario: Scenario, cases: Sequence[Case], seed: int) -> Allocation:
+    """Shares of the particles by the probability and the effective ancestors of a few."""
+    count = max(MIN_CASE_SCOUTS, SCOUTS // len(cases))
+    generator = stream(seed, Sampling.SEQUENTIAL_SCOUTS)
+    found = [filtered(scenario, case, count, generator) for case in cases]
+    alive = [each.log_z > -math.inf for each in found]
+    ancestors = [
+        smc.ancestor_ess(each.log_weights, each.ancestors) / count if some else 0.0
+        for each, some in zip(found, alive, strict=True)
+    ]
+    return Allocation.of([each.log_z for each in found], ancestors)
 
 
 def suits(scenario: Scenario, seed: int) -> bool:
-    """Whether enough particles keep their ancestors: the look-ahead foresees what is needed."""
-    if scenario.prior.decoder is None or not scenario.pins.total:
+    """Whether plain samples are the decoder's own, and enough particles keep their ancestors: the
+    look-ahead foresees what is needed."""
+    prior = scenario.prior
+    if prior.decoder is None or prior.default_solver != AUTOREGRESSIVE:
         return False
-    share = ancestor_share(scenario, seed, lookahead(scenario, seed))
-    return share >= MIN_SCOUT_ANCESTORS
+    cases = cases_of(scenario, seed)
+    if not any(case.pins.total for case in cases):
+        return False
+    return allocated(scenario, cases, seed).effective >= MIN_SCOUT_ANCESTORS
 
 
 def answer(question: Question[SequentialSettings]) -> Outcome:
@@ -89,16 +111,18 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
             "this model has no decoder, which the method sequential needs",
             remedy=("use ", Setting("method", "twisted")),
         )
-    ahead = lookahead(scenario, question.seed)
+    cases, allocation = cases_of(scenario, question.seed), Allocation((1.0,), 1.0)
     total = settings.particles
-    if total is None:
-        total = particles_for(question.samples, ancestor_share(scenario, question.seed, ahead))
+    if total is None or len(cases) > 1:
+        allocation = allocated(scenario, cases, question.seed)
+    total = total or particles_for(question.samples, allocation.effective)
     count = max(BATCHES, math.ceil(total / MAX_BATCH))
+    counts = allocation.counts(math.ceil(total / count))
     progress = question.counted(count)
     batches = []
     for j in range(count):
         generator = stream(question.seed, Sampling.SEQUENTIAL, j)
-        batches.append(filtered(scenario, math.ceil(total / count), generator, ahead))
+        batches.append(batch_of(scenario, cases, counts, generator))
         progress(1)
     log_weights = torch.cat([batch.log_weights for batch in batches])
     if not bool(log_weights.isfinite().any()):

@@ -206,6 +206,8 @@ def _margins(law: LinearLaw, values: Mapping[str, np.ndarray], steps: int) -> np
         found[1:] += weight * values[name][:-1]
     if law.when_zero is not None:
         found[1:][values[law.when_zero][:-1] != 0] = np.inf
+    if law.given is not None:
+        found[_margins(law.given, values, steps) < 0] = np.inf
     if law.before or law.when_zero is not None:
         found[0] = np.inf
     return found

@@ -6,14 +6,15 @@ A law is a row Σ now·x(t) + Σ before·x(t-1) + constant >= 0 (`LinearLaw`). V
 after another, so each needs the interval in which those after it still find a place:
 Fourier–Motzkin elimination combines every lower bound of a later variable with every upper one,
 which leaves rows about earlier variables alone. Variables that follow from a conservation law are
-replaced by those they follow from.
+replaced by those they follow from. A law that binds where another one holds at t (`given`) bounds
+one variable, drawn after those of the condition; it leaves earlier ones as they are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -39,12 +40,14 @@ class Relation(Protocol):
 
 @dataclass(frozen=True)
 class _Row:
-    """A law with exact weights; `when`: series that must be 0 at t-1 for it to bind."""
+    """A law with exact weights; `when`: series that must be 0 at t-1 for it to bind; `given`: a row
+    about values at t that must hold."""
 
     now: tuple[tuple[str, Fraction], ...]
     before: tuple[tuple[str, Fraction], ...]
     constant: Fraction
     when: frozenset[str]
+    given: _Row | None = None
 
     @property
     def weights(self) -> dict[str, Fraction]:
@@ -80,8 +83,8 @@ def eliminated(rows: Sequence[_Row], order: Sequence[str]) -> dict[str, tuple[_R
         own = [row for row in left if name in row.weights]
         found[name] = tuple(own)
         others = [row for row in left if name not in row.weights]
-        lower = [row for row in own if row.weights[name] > 0]
-        upper = [row for row in own if row.weights[name] < 0]
+        lower = [row for row in own if row.weights[name] > 0 and row.given is None]
+        upper = [row for row in own if row.weights[name] < 0 and row.given is None]
         for low in lower:
             for high in upper:
                 if len(others) >= MAX_ROWS:
@@ -106,20 +109,23 @@ class _Bounds:
     now: tuple[str, ...]
     before: tuple[str, ...]
     rows: Tensor  # (n, now + before + 1): of the bound itself
-    when: tuple[frozenset[str], ...]
+    conditions: tuple[tuple[frozenset[str], _Row | None], ...]
 
     def value(
         self, now: Mapping[str, Tensor], before: Mapping[str, Tensor], none: float
     ) -> Tensor | None:
         """Each row's bound, (..., n), `none` where it does not bind; None without rows."""
         found: Tensor | None = None
-        for row, when in zip(self.rows, self.when, strict=True):
+        for row, (when, given) in zip(self.rows, self.conditions, strict=True):
             names = [(now[k], w) for k, w in zip(self.now, row, strict=False) if w]
             shifted = row[len(self.now) :]
             names += [(before[k], w) for k, w in zip(self.before, shifted, strict=False) if w]
             bound = sum((w * y for y, w in names), start=row[-1])
             for series in when:
                 bound = torch.where(before[series] == 0, bound, none)
+            if given is not None:
+                left = sum((float(w) * now[k] for k, w in given.now), start=float(given.constant))
+                bound = torch.where(torch.as_tensor(left >= 0), bound, none)
             if found is None:
                 found = torch.as_tensor(bound)
             else:
@@ -150,6 +156,7 @@ class Support:
         ]
         drawn = set(order)
         able = [row for row in rows if {name for name, _ in row.now} & drawn]
+        able = [row for row in able if row.given is None or _last(row, row.given, self.order)]
         first = [row for row in able if not row.before and not row.when]
         self._first = {name: _sides(name, own) for name, own in eliminated(first, order).items()}
         self._later = {name: _sides(name, own) for name, own in eliminated(able, order).items()}
@@ -195,7 +202,15 @@ def _exact(law: LinearLaw, relations: Sequence[Relation]) -> _Row:
             constant += factor * Fraction(relation.total)
     before = {name: Fraction(weight) for name, weight in law.before.items()}
     when = frozenset() if law.when_zero is None else frozenset([law.when_zero])
-    return _row(now, before, constant, when)
+    given = None if law.given is None else _exact(law.given, relations)
+    return replace(_row(now, before, constant, when), given=given)
+
+
+def _last(row: _Row, given: _Row, order: Sequence[str]) -> bool:
+    """Whether a row bounds one variable, drawn after those of its condition."""
+    own = [order.index(name) for name in row.weights if name in order]
+    earlier = [order.index(name) for name in given.weights if name in order]
+    return len(own) == 1 and own[0] > max(earlier, default=-1)
 
 
 def _ends(name: str, low: float, high: float) -> list[LinearLaw]:
@@ -224,5 +239,5 @@ def _sides(name: str, rows: Sequence[_Row]) -> tuple[_Bounds, _Bounds]:
         rows_ = torch.tensor(lines, dtype=torch.float64).reshape(
             len(own), len(now) + len(before) + 1
         )
-        made.append(_Bounds(now, before, rows_, tuple(row.when for row in own)))
+        made.append(_Bounds(now, before, rows_, tuple((row.when, row.given) for row in own)))
     return made[0], made[1]

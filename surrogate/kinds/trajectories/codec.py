@@ -251,12 +251,12 @@ class TimeSeriesCodec(Codec):
     @property
     def markov(self) -> bool:
         """Whether the future depends on the present alone."""
-        return process.markov(self.about)
+        return process.markov(self.about, list(self._named))
 
     @property
     def homogeneous(self) -> bool:
         """Whether the law of a step is the same for all."""
-        return process.homogeneous(self.about, self.times)
+        return process.homogeneous(self.about, list(self._named), self.times)
 
     def _signals(self, x: Tensor, whole: bool) -> dict[str, Tensor]:
         """Every variable and total in data units, (B, K, T) or (B, K, 1)."""

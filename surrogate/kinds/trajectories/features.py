@@ -48,7 +48,7 @@ class Features(nn.Module):
         drawn = [v for v in sites.series if v.kind != "words"]
         self.order = {v.name: j for j, v in enumerate(drawn)}
         about = sites.codec.about
-        self.remembers = not process.markov(about)
+        self.remembers = not sites.codec.markov
         self.prediction = None
         if not process.simulated(about):
             self.prediction = LinearPrediction(len(drawn), sites.steps)

@@ -31,10 +31,23 @@ def layout(data: xr.Dataset, instances: int | None = None) -> Layout:
             return signals.column(data, name, bounds, optional=False)
         return None
 
+    _check_numbers(data)
     found = signals.signals_in(data, signal)
     parameters = signals.parameters_in(data, [each.name for each in found])
     count = signals.instances_in(data, instances)
     return Layout(found, times, parameters, instances=count, dates=dates)
+
+
+def _check_numbers(data: xr.Dataset) -> None:
+    """DataError where the only series are words, which formulas cannot read."""
+    series = {name: x for name, x in data.data_vars.items() if {"sample", "time"} <= set(x.dims)}
+    words = [str(name) for name, x in series.items() if x.dtype.kind in "OUST"]
+    if words and len(words) == len(data.data_vars):
+        raise DataError(
+            f"{', '.join(words)}: series of words alone cannot be learned",
+            value=words,
+            remedy="add a series of numbers, such as 0 or 1 for whether it is a certain word",
+        )
 
 
 def _span(array: xr.DataArray) -> float | None:

@@ -82,7 +82,7 @@ def laws_in_rules(
     found = []
     for rule in parsed(stated_in(data.attrs)).values():
         for law in equalities(linear_laws(rule, layout) or ()):
-            if not law.before and law.when_zero is None and set(law.now) <= set(series):
+            if not law.before and not law.conditional and set(law.now) <= set(series):
                 found.append(_in_order(law.now, list(series)))
     return [law for law in found if _exact(data, series, law, rows)]
 

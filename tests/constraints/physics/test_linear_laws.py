@@ -36,6 +36,9 @@ def obeyed(laws: tuple[LinearLaw, ...], data: dict[str, np.ndarray]) -> np.ndarr
         fine = value >= -1e-9
         if law.when_zero is not None:
             fine = fine | (data[law.when_zero][:, :-1] != 0)
+        if law.given is not None:
+            left = sum(weight * data[name] for name, weight in law.given.now.items())
+            fine = fine | (left + law.given.constant < 0)
         verdict &= fine.all(1)
     return verdict
 
@@ -56,6 +59,10 @@ def obeyed(laws: tuple[LinearLaw, ...], data: dict[str, np.ndarray]) -> np.ndarr
         (
             "forall t in [1, end]: B(t-1) = 0 implies A(t) >= A(t-1)",
             [LinearLaw({"A": 1.0}, {"A": -1.0}, 0.0, "B")],
+        ),
+        (
+            "A > 3 implies B <= 2",
+            [LinearLaw({"B": -1.0}, constant=2.0, given=LinearLaw({"A": 1.0}, constant=-4.0))],
         ),
         (
             "A = B + C",
@@ -97,7 +104,7 @@ def test_real_strict_inequalities_are_closed() -> None:
         "A * B >= 2",
         "mean(A) >= 2",
         "delta(A) > 0",  # which nothing meets at step 0
-        "A <= 3 implies B <= 2",
+        "forall t: A(t) <= 3 implies B(t) <= B(t - 1)",
         "forall t: A(t) = 0 implies B(t) = 0",  # the condition is not at the step before
         "forall t in [1, end]: A(t-1) = 1 implies B(t) = 0",
         "forall t in [1, end]: A(t-1) = 0 implies (B(t) = 0 or C(t) = 0)",

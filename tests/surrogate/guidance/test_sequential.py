@@ -6,14 +6,17 @@ import math
 
 import numpy as np
 import pytest
+from torch import Generator
 
 import surrogate as sg
 from constraints import parse
 from simulators import MasterEquation, models
 from surrogate.errors import ModelError
 from surrogate.guidance import sequential
+from surrogate.guidance.cases import Case, cases_of
 from surrogate.guidance.methods.sequential import MAX_PARTICLES, MIN_PARTICLES, particles_for
 from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.twisted import Particles
 from surrogate.model import Surrogate
 from surrogate.random import stream
 
@@ -27,12 +30,17 @@ def scenario(model: Surrogate, text: str) -> Scenario:
     return Scenario(model, parse(text))
 
 
+def filtered(asked: Scenario, particles: int, generator: Generator) -> Particles:
+    """Particles of a scenario of one case, without a look-ahead."""
+    return sequential.filtered(asked, Case(0, asked.pins), particles, generator)
+
+
 def test_the_probability_is_that_of_the_master_equation(model: Surrogate) -> None:
     """P(S(3) <= 40 | S(0) = 60, I(0) = 20), by the ratio of two probabilities of the model."""
     exact = MasterEquation(models.esirs(), initial={"S": 60, "I": 20}).probability({3: "S <= 40"})
     start = "S(0) = 60 and I(0) = 20"
     log_z = [
-        sequential.filtered(scenario(model, text), 4_000, stream(1)).log_z
+        filtered(scenario(model, text), 4_000, stream(1)).log_z
         for text in (f"{start} and S(3) <= 40", start)
     ]
     error = math.sqrt((1 - exact) / exact / 4_000)
@@ -43,7 +51,7 @@ def test_a_past_that_is_given_in_full_has_equal_weights(model: Surrogate) -> Non
     given = model.sample(1, seed=3).isel(sample=0)
     steps = range(8)
     text = " and ".join(f"S({t}) = {int(given.S[t])} and I({t}) = {int(given.I[t])}" for t in steps)
-    found = sequential.filtered(scenario(model, text), 300, stream(2))
+    found = filtered(scenario(model, text), 300, stream(2))
     assert found.ess == pytest.approx(300, rel=1e-3)
     assert found.distinct_ancestors == 300
     x = model.codec.to_dataset(found.x.reshape(-1, *model.shape))
@@ -57,8 +65,8 @@ def test_a_rare_late_value_has_the_probability_of_the_master_equation(model: Sur
     """6 in 10 million; within noise (0.15) and the model's own error (0.17) of log P."""
     rare = scenario(model, "I(20) >= 50")
     assert sequential.suits(rare, seed=0)
-    ahead = sequential.lookahead(rare, 0)
-    each = [sequential.filtered(rare, 4_000, stream(4, k), ahead).log_z for k in range(4)]
+    (case,) = cases_of(rare, 0)
+    each = [sequential.filtered(rare, case, 4_000, stream(4, k)).log_z for k in range(4)]
     exact = MasterEquation(models.esirs()).log_probability({20: "I >= 50"})
     found = math.log(np.mean(np.exp(each)))
     assert found == pytest.approx(exact, abs=0.5)

@@ -140,3 +140,29 @@ def test_scaling_a_law_changes_nothing(weight: float) -> None:
     found = support([LinearLaw({"A": -weight, "B": -weight}, {}, 3 * weight)])
     assert interval(found, "A", {}, None) == (0, 3)
     assert interval(found, "B", {"A": 2}, None) == (0, 1)
+
+
+def test_a_law_under_a_condition_bounds_the_variable_drawn_last() -> None:
+    """2 <= A implies C = 1."""
+    given = LinearLaw({"A": 1.0}, constant=-2.0)
+    law = LinearLaw({"C": 1.0}, constant=-1.0, given=given)
+    found = support([law, law.opposite()])
+    for a in range(SIZE + 1):
+        expected = (1, 1) if a >= 2 else (0, SIZE)
+        assert interval(found, "C", {"A": a, "B": 0}, {"A": 0, "B": 0, "C": 0}) == expected
+        assert interval(found, "C", {"A": a, "B": 0}, None) == expected
+    assert interval(found, "A", {}, None) == (0, SIZE)
+
+
+def test_a_condition_on_a_later_variable_does_not_bind() -> None:
+    law = LinearLaw({"A": 1.0}, constant=-3.0, given=LinearLaw({"C": 1.0}, constant=-2.0))
+    assert interval(support([law]), "A", {}, None) == (0, SIZE)
+
+
+def test_a_condition_on_a_dependent_variable_is_one_on_the_others() -> None:
+    """B = 4 - A; 3 <= B implies C = 0."""
+    relation = Relation("B", {"A": 1.0}, 4.0)
+    law = LinearLaw({"C": -1.0}, given=LinearLaw({"B": 1.0}, constant=-3.0))
+    found = support([law], [relation])
+    for a in range(SIZE + 1):
+        assert interval(found, "C", {"A": a}, None) == ((0, 0) if a <= 1 else (0, SIZE))

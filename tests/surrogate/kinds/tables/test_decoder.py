@@ -11,7 +11,8 @@ import torch
 
 from constraints import parse
 from surrogate.errors import ModelError
-from surrogate.guidance.scenario import Scenario
+from surrogate.guidance.choice import particles_method
+from surrogate.guidance.scenario import LATE_HANDOVER, Scenario
 from surrogate.kinds import noising
 from surrogate.kinds.decoder import NO_SIGNAL, Pins, Uniforms
 from surrogate.kinds.tables.codec import TableCodec
@@ -354,6 +355,24 @@ def test_a_soft_scenario_about_two_rows_has_no_conditions_to_meet() -> None:
     x, draw = scenario.decode(torch.zeros(7, scenario.size), 1.0, generator())
     assert x.shape == (7, scenario.size)
     assert bool((draw.log_weights == 0).all())
+
+
+def test_particles_hand_over_to_the_decoder_where_plain_samples_do() -> None:
+    model = Surrogate.untrained(TableCodec.fit(dataset(discrete())), 0, width=32, depth=1)
+    linear, other = (Scenario(model, parse(text)) for text in ("size > 2", "size > 2 or grade = 1"))
+    assert model.decoder is not None
+    assert (linear.handover, other.handover) == (model.decoder.handover, LATE_HANDOVER)
+    model.about = {**model.about, "solver": "ode"}
+    assert linear.handover == other.handover == model.decoder.plain_handover
+
+
+def test_auto_draws_value_by_value_only_where_plain_samples_are_drawn_so() -> None:
+    model = Surrogate.untrained(TableCodec.fit(dataset(discrete())), 0, width=32, depth=1)
+    scenario = Scenario(model, parse('size > 2 or colour = "red"'))
+    assert particles_method(scenario, {}, 0).name == "sequential"
+    assert particles_method(scenario, {"steps": 20}, 0).name == "twisted"
+    model.about = {**model.about, "solver": "ode"}
+    assert particles_method(scenario, {}, 0).name == "twisted"
 
 
 def test_a_scenario_has_the_probability_that_enumeration_gives() -> None:

@@ -101,6 +101,12 @@ REFUSED: list[tuple[str, xr.Dataset, dict[str, Any], str]] = [
         {},
         "who has more than 64 different words, such as w0, w1, w10; drop it",
     ),
+    (
+        "words alone",
+        words("a")[["sky"]],
+        {},
+        "sky: series of words alone cannot be learned; add a series of numbers",
+    ),
     ("chunk", series(reals()), {"chunk": 0}, "chunk is a number of samples >= 1, not 0"),
     (
         "nobody",

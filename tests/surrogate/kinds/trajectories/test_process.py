@@ -12,6 +12,7 @@ from simulators import Event, Reaction, ReactionNetwork, simulate
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
 from surrogate.kinds.trajectories.decoder import TrajectoryDecoder
 from tests.surrogate.analytic import generator
+from tests.surrogate.kinds.trajectories.decoders import decoder_of, drawn
 
 
 def network(rate: str = "5", events: tuple[Event, ...] = ()) -> ReactionNetwork:
@@ -42,10 +43,11 @@ def test_a_rate_that_names_time_is_not() -> None:
     assert not found.homogeneous
 
 
-def test_events_are_a_memory() -> None:
-    found = codec(network(events=(Event("more", "X > 25", {"k": 0.1}),)))
-    assert not found.markov
-    assert not found.homogeneous
+def test_what_an_event_sets_is_part_of_the_state() -> None:
+    data = simulate(network(events=(Event("more", "X > 25", {"k": 0.1}),)), samples=200, seed=0)
+    assert TimeSeriesCodec.fit(data).markov
+    assert not TimeSeriesCodec.fit(data).homogeneous
+    assert not TimeSeriesCodec.fit(data.drop_vars("k")).markov
 
 
 def test_an_uneven_grid_is_not_homogeneous() -> None:
@@ -91,3 +93,32 @@ def test_without_a_noisy_point_a_homogeneous_step_has_one_law(rate: str, same: b
             found.append(float(law.log_likelihood(like, everything)))
     assert features.level_sd[0].unique().numel() == (1 if same else 7)
     assert (found[0] == pytest.approx(found[1])) == same
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_samples_of_any_weights_keep_what_events_prove(seed: int) -> None:
+    """A lockdown at I > 20 and a vaccination at time 3, which keeps the head count."""
+    net = ReactionNetwork(
+        name="epidemic",
+        species={"S": 90, "I": 10, "R": 0, "V": 0},
+        parameters={"beta": 1.0, "gamma": 0.3},
+        reactions=[
+            Reaction("infection", "S + I -> 2 I", "beta*S*I/100"),
+            Reaction("recovery", "I -> R", "gamma"),
+        ],
+        events=[
+            Event("lockdown", "I > 20", {"beta": 0.1}),
+            Event("vaccination", "time >= 3", {"S": "S - floor(S/2)", "V": "V + floor(S/2)"}),
+        ],
+        until=6,
+        points=13,
+    )
+    data = simulate(net, samples=200, seed=0)
+    made = decoder_of(data, seed)
+    found = made.sites.codec.to_dataset(drawn(made, 100)[0])
+    total = sum(found[name].values.astype(int) for name in "SIRV")
+    assert (total == 100).all()
+    locked = found.I.values > 20
+    assert locked.any()
+    assert (found.beta.values[locked] == 0.1).all()
+    assert (found.beta.values[~locked] == 1.0).any()
