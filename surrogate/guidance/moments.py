@@ -252,7 +252,7 @@ def walk_down(
         draw = q.sample(generator)
         x, log_weights = draw.x_s, log_weights + q.log_ratio(p, draw).reshape(count, particles)
     x = moments.projected(x)
-    value = scenario.log_value(x.double()).float()
+    value = (scenario.log_value(x.double()) + scenario.log_likelihood(x.double())).float()
     met = float((value > -torch.inf).double().mean())
     final = log_weights + (value - psi_t).reshape(count, particles)
     all_failed = ~(final > -torch.inf).any(1)  # then one of the failing particles is returned
