@@ -30,8 +30,8 @@ def homogeneous(about: str, names: Collection[str], times: Sequence[float]) -> b
     an even grid, none of whose rates names time.
 
     Events that do not name time are homogeneous, too. But one kernel for all steps learns what they
-    do slowly: of a lockdown, trees tell samples after 600 steps with 0.76, and with 0.60 where each
-    step has a mean and a deviation of its own.
+    do slowly: of a lockdown, trees tell samples after 600 steps with 0.76, and with 0.63 where each
+    step has a mean and a deviation of its own (one run each; longer runs were not compared).
     """
     network = simulation_in(about).get("network") or {}
     steps = np.diff(times)

@@ -91,9 +91,9 @@ class Sites:
 
     def restore(self, now: dict[str, Tensor]) -> dict[str, Tensor]:
         """All series of a step (B,): those that follow from conservation laws, too."""
-        for relation in self.codec.relations:
+        like = next(iter(now.values()))
+        for relation in self.codec.relations:  # one without weights is a species that is constant
             total = relation.total
-            like = now[next(iter(relation.weights))]
             sums = now[total] if isinstance(total, str) else torch.full_like(like, total)
             now[relation.dependent] = relation.restore(now, sums)
         return now

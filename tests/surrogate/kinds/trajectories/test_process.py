@@ -122,3 +122,17 @@ def test_samples_of_any_weights_keep_what_events_prove(seed: int) -> None:
     assert locked.any()
     assert (found.beta.values[locked] == 0.1).all()
     assert (found.beta.values[~locked] == 1.0).any()
+
+
+def test_a_species_that_no_reaction_changes_is_restored() -> None:
+    net = ReactionNetwork(
+        name="source",
+        species={"A": 7, "X": 20},
+        parameters={"k": 0.5},
+        reactions=[Reaction("birth", "A -> A + X", "1"), Reaction("death", "X ->", "k*X")],
+        until=3,
+        points=7,
+    )
+    made = decoder_of(simulate(net, samples=200, seed=0))
+    found = made.sites.codec.to_dataset(drawn(made, 20)[0])
+    assert (found.A.values == 7).all()
