@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from constraints import observe, parse, poisson, signals
 from simulators import MasterEquation, models
 from simulators.exact.conditions import Likelihood
 from surrogate.guidance import sequential
+from surrogate.guidance.cases import cases_of
 from surrogate.guidance.sampler import sample
 from surrogate.guidance.scenario import Scenario
 from surrogate.kinds.tables.codec import TableCodec
@@ -136,10 +138,10 @@ def test_a_look_ahead_prepares_for_late_observations(
     counts = {3: 30, 6: 33, 25: 5}
     text = " and ".join(f"{y} ~ binomial(I({t}), 0.9)" for t, y in counts.items())
     rare = Scenario(model, parse(text))
-    ahead = sequential.lookahead(rare, 0)
-    assert ahead is not None
-    found = sequential.filtered(rare, 4_000, stream(5), ahead)
-    blind = sequential.filtered(rare, 4_000, stream(5))
+    (case,) = cases_of(rare, 0)
+    assert case.lookahead is not None
+    found = sequential.filtered(rare, case, 4_000, stream(5))
+    blind = sequential.filtered(rare, replace(case, lookahead=None), 4_000, stream(5))
     assert found.distinct_ancestors > 2 * blind.distinct_ancestors
     given = {
         t: Likelihood(lambda values, y=y: stats.binom.pmf(y, values["I"], 0.9))
