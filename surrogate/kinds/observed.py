@@ -66,14 +66,19 @@ def sources(
     noise: Sequence[str],
     known: Collection[str],
 ) -> list[Source]:
-    """What the columns of observed data observe; `known` are the variables of the model."""
+    """What the columns of observed data observe; `known` are the variables of the model. Columns of
+    the same names are meant unless others are mapped; with distributions, those that they name."""
     for column in mapping:
         if column not in columns:
             raise ModelError(
                 f"the observed data have no column {column!r}", value=column, allowed=list(columns)
             )
     terms = {column: _term(text) for column, text in mapping.items()}
-    terms |= {c: Name(c) for c in columns if c in known and c not in terms}
+    if not mapping or noise:
+        meant = set(columns) if not noise else set().union(*map(_mentioned, noise))
+        same = [c for c in columns if c in known and c in meant and c not in terms]
+        covered = set[str]().union(*map(names_in, terms.values()))
+        terms |= {c: Name(c) for c in same if c not in covered}
     if not terms:
         raise ModelError(
             "no column of the observed data has the name of a variable",
@@ -96,6 +101,12 @@ def sources(
 def joined(statements: Mapping[str, Sequence[Formula]]) -> dict[str, Formula]:
     """One formula for each column that was observed at least once."""
     return {column: conjunction(*every) for column, every in statements.items() if every}
+
+
+def _mentioned(text: str) -> set[str]:
+    """The columns that a distribution may be about: the one that it names, or the variables."""
+    column, tilde, _ = (part.strip() for part in text.partition("~"))
+    return {column} if tilde else names_in(_distribution(text))
 
 
 def _columns_of(text: str, terms: Mapping[str, Term]) -> list[str]:

@@ -99,7 +99,13 @@ def test_connectives_and_quantifiers_obey_de_morgan(
     a: Formula, b: Formula, dual: Callable[..., tuple[Formula, Formula]]
 ) -> None:
     left, right = dual(a, b)
-    one, other = (compiled(side, LAYOUT, "clip") for side in (left, right))
+    try:
+        one = compiled(left, LAYOUT, "clip")
+    except FormulaError:  # under a quantifier over all steps it may read past the last
+        with pytest.raises(FormulaError):
+            compiled(right, LAYOUT, "clip")
+        return
+    other = compiled(right, LAYOUT, "clip")
     assert one.lowered == other.lowered
     for semantics in (Boolean(), Robustness(), SOFT[0]):
         assert one(DATA, semantics).equal(other(DATA, semantics))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 from constraints import parse
 from simulators import Reaction, ReactionNetwork, simulate
 from surrogate.guidance import sequential, smc
+from surrogate.guidance.cases import cases_of
 from surrogate.guidance.scenario import Scenario
 from surrogate.kinds.decoder import NO_SIGNAL
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
@@ -62,10 +64,10 @@ def plain(model: Surrogate) -> Tensor:
 )
 def test_the_probability_is_that_of_plain_draws(model: Surrogate, text: str, met: object) -> None:
     scenario = Scenario(model, parse(text))
-    ahead = sequential.lookahead(scenario, 0)
-    assert ahead is not None
+    (case,) = cases_of(scenario, 0)
+    assert case.lookahead is not None
     each = [
-        sequential.filtered(scenario, PARTICLES, stream(1, k), ahead).log_z for k in range(BATCHES)
+        sequential.filtered(scenario, case, PARTICLES, stream(1, k)).log_z for k in range(BATCHES)
     ]
     found = torch.tensor(each, dtype=torch.float64).exp()
     share = met(plain(model)).double().mean()  # type: ignore[operator]
@@ -78,11 +80,12 @@ def test_the_probability_is_that_of_plain_draws(model: Surrogate, text: str, met
 
 def test_particles_on_their_way_to_a_late_value_survive(model: Surrogate) -> None:
     scenario = Scenario(model, parse("X(8) = 45"))
-    ahead = sequential.lookahead(scenario, 0)
+    (case,) = cases_of(scenario, 0)
     shares = [
         smc.ancestor_ess(found.log_weights, found.ancestors)
         for found in (
-            sequential.filtered(scenario, PARTICLES, stream(2), each) for each in (None, ahead)
+            sequential.filtered(scenario, replace(case, lookahead=each), PARTICLES, stream(2))
+            for each in (None, case.lookahead)
         )
     ]
     assert shares[1] > 3 * shares[0]
@@ -90,7 +93,7 @@ def test_particles_on_their_way_to_a_late_value_survive(model: Surrogate) -> Non
 
 def test_nothing_is_guessed_after_the_last_step(model: Surrogate) -> None:
     scenario = Scenario(model, parse("X(4) >= 25"))
-    ahead = sequential.lookahead(scenario, 0)
+    ahead = cases_of(scenario, 0)[0].lookahead
     assert ahead is not None
     values, sums = {"X": torch.tensor([10.0, 20.0, 30.0]).double()}, torch.zeros(3, 1).double()
     early = ahead.after(3, values, sums)
@@ -100,4 +103,5 @@ def test_nothing_is_guessed_after_the_last_step(model: Surrogate) -> None:
 
 
 def test_formulas_without_linear_conditions_have_none(model: Surrogate) -> None:
-    assert sequential.lookahead(Scenario(model, parse("argmax(X) <= 3")), 0) is None
+    (case,) = cases_of(Scenario(model, parse("argmax(X) <= 3")), 0)
+    assert case.lookahead is None

@@ -39,15 +39,26 @@ def test_without_noise_values_are_exact_and_terms_may_be_sums() -> None:
     assert only(found) == parse("S(2) + I(2) = 3 and S(4) + I(4) = 8")
 
 
-def test_columns_of_the_variables_need_no_mapping_and_noise_finds_its_column() -> None:
+def test_columns_of_the_variables_need_no_mapping() -> None:
     frame = pd.DataFrame({"step": [1, 2], "I": [4, 5], "S": [9.0, 8.5], "other": [0, 0]})
-    found = seen(frame, noise=("normal(S, 0.5)",))
-    assert only(found) == parse(
-        "I(1) = 4 and I(2) = 5 and 9 ~ normal(S(1), 0.5) and 8.5 ~ normal(S(2), 0.5)"
-    )
+    found = seen(frame)
+    assert only(found) == parse("I(1) = 4 and I(2) = 5 and S(1) = 9 and S(2) = 8.5")
     assert found.notes[-1] == "not observed: other"
-    named = seen(frame[["step", "I"]], noise=("I ~ poisson(S)",))
+
+
+def test_with_a_distribution_only_what_it_names_is_observed() -> None:
+    frame = pd.DataFrame({"step": [1, 2], "I": [4, 5], "S": [9.0, 8.5]})
+    found = seen(frame, noise=("normal(S, 0.5)",))
+    assert only(found) == parse("9 ~ normal(S(1), 0.5) and 8.5 ~ normal(S(2), 0.5)")
+    assert found.notes[-1] == "not observed: I"
+    named = seen(frame, noise=("I ~ poisson(S)",))
     assert only(named) == parse("4 ~ poisson(S(1)) and 5 ~ poisson(S(2))")
+    both = seen(frame, columns={"S": "S"}, noise=("poisson(I)",))
+    assert only(both) == parse(
+        "S(1) = 9 and S(2) = 8.5 and 4 ~ poisson(I(1)) and 5 ~ poisson(I(2))"
+    )
+    mapped = seen(frame, columns={"I": "S"})
+    assert only(mapped) == parse("S(1) = 4 and S(2) = 5")
 
 
 @pytest.mark.parametrize(
