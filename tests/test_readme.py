@@ -95,6 +95,7 @@ def run(words: list[str]) -> None:
 def prepare(chain: list[list[str]]) -> None:
     """Make the files that these commands read and none of them writes."""
     made = {output(words) for words in chain}
+    made |= {words[words.index("--summary") + 1] for words in chain if "--summary" in words}
     for name in sorted({word for words in chain for word in words} - made):
         if name in SIMULATED:
             run(SIMULATED[name])

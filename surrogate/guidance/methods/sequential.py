@@ -34,7 +34,8 @@ class Sequential(Deferred[SequentialSettings]):
     name = "sequential"
     summary = (
         "a particle filter over the values that the decoder draws, step by step, with a look-ahead "
-        "learned from plain draws; for comparisons of linear terms, such as bridges and forecasts"
+        "learned from plain draws; for comparisons of linear terms, such as bridges and forecasts, "
+        "for alternatives of these, and for observations"
     )
     settings = SequentialSettings
     needs_pilot = True
