@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -55,6 +56,19 @@ def tables(out: str | None, force: bool) -> list[Path]:
     from surrogate.io.paths import check_target
 
     return [] if out is None else [check_target(out, force, endings((TABLE,)))]
+
+
+def check_distinct(inputs: Iterable[str | None], targets: Iterable[Path]) -> None:
+    """Refuse outputs that would replace what the command reads, or each other."""
+    taken = {Path(each).resolve(): "reads" for each in inputs if each is not None}
+    for target in targets:
+        if (how := taken.get(target.resolve())) is not None:
+            raise UsageError(
+                f"the command {how} {str(target)!r}, and would write it",
+                value=str(target),
+                remedy="choose another name for the output",
+            )
+        taken[target.resolve()] = "writes"
 
 
 def write_table(table: pd.DataFrame, target: str | Path) -> None:

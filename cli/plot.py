@@ -115,6 +115,12 @@ def command(
     wanted = _given("trajectories", "constraints", "title")
     if species is not None and kind.names_option is not None:
         wanted[kind.names_option] = [name.strip() for name in species.split(",")]
+    if observed_columns and observed is None:
+        raise UsageError(
+            "--map is about observed data, and there are none",
+            value=observed_columns,
+            remedy="add --observed FILE",
+        )
     if observed_columns:
         wanted["observed_columns"] = pairs_in(observed_columns)
     check_options(kind, wanted, kind.plot_options, "plot_options")

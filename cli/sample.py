@@ -151,14 +151,17 @@ def command(
     from surrogate.kinds import kind_named
 
     kind = kind_named(config.get("kind"))
-    for target in [*kind.targets(out, force, []), *files.tables(summarised, force)]:
+    outputs = [*kind.targets(out, force, []), *files.tables(summarised, force)]
+    files.check_distinct([observe], outputs)
+    for target in outputs:
         files.check_writable(target)
     pictures.check_scenery(named)
     if observe is not None:
         files.check_exists(observe)
     config = _started(kind, config, start, unit)
     say = console.messages(quiet)
-    layout = kind.layout_in_config(config["codec"]) if "codec" in config else None
+    known = scenario and isinstance(config.get("codec"), Mapping)
+    layout = kind.layout_in_config(config["codec"]) if known else None
     seen = None
     if layout is not None:
         seen = observed_data.observed(observe, observing, kind, layout, say.print)

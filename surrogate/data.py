@@ -82,6 +82,7 @@ def report(
 def summary(data: Any) -> pd.DataFrame:
     """Mean, deviation and quantiles (q2.5 to q97.5) of every number that samples hold: a row for
     each parameter or column, and for each series at each time. Weights of samples are honoured."""
+    kind_of(data)  # which refuses what is no data
     return summarised(data, LABELS)
 
 

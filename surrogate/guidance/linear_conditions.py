@@ -7,7 +7,7 @@ one on several is linearised through their smoothed maps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -17,6 +17,21 @@ from constraints.gaussian.equations import Equations, conditions, split
 from constraints.gaussian.latent import LatentMap
 
 Affine = tuple[Tensor, Tensor]  # G (L, D) and c (L,) with signals G x + c
+
+
+def linear_map(signals: Callable[[Tensor], Tensor], about: Tensor, size: int) -> Affine:
+    """G (L, D) and c (L,) with signals(x) ≈ G x + c about a point (D,), for L = `size` signals."""
+    with torch.enable_grad():  # row i is the gradient of signal i at a copy of its own
+        copies = about.expand(size, -1).clone().requires_grad_()
+        found: Tensor = signals(copies).diagonal()
+        (matrix,) = torch.autograd.grad(found.sum(), copies)
+    return matrix, found.detach() - matrix @ about
+
+
+def no_equations(size: int) -> Equations:
+    """None, about points of so many coordinates."""
+    none = torch.zeros(0, size, dtype=torch.float64)
+    return Equations(none, none[:, 0], none[:, 0])
 
 
 def linear_conditions(program: Program) -> Equations:

@@ -107,7 +107,9 @@ class Scenario:
                 remedy="state an interval",
             )
         self.latent_layout = latent.layout
-        self._equations = _no_equations(self.latent_layout.size)  # in latent signals
+        self._equations = linear_conditions.no_equations(
+            self.latent_layout.size
+        )  # in latent signals
         self.rest: Program | None = latent
         if self.hard:
             self._equations, self.rest = split(latent)
@@ -196,7 +198,7 @@ class Scenario:
             return found
 
         zero = torch.zeros(self.instances * decoder.coordinates, dtype=torch.float64)
-        affine = _linear_map(signals, zero, self.layout.size)
+        affine = linear_conditions.linear_map(signals, zero, self.layout.size)
         factors = likelihood.factors(self._plain, affine)
         if not self.hard:
             return Pins.none(len(zero), factors)
@@ -222,8 +224,7 @@ class Scenario:
         assert decoder is not None
         alone = self.prior.default_solver == AUTOREGRESSIVE
         own = decoder.handover if alone else decoder.plain_handover
-        told_all = self.hard and all_conditions(self._plain)
-        return own if told_all else min(own, LATE_HANDOVER)
+        return own if self.hard and all_conditions(self._plain) else min(own, LATE_HANDOVER)
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""
@@ -237,7 +238,7 @@ class Scenario:
             found: Tensor = self.layout.flatten(made)
             return found
 
-        values = _linear_map(signals, about, self.layout.size)
+        values = linear_conditions.linear_map(signals, about, self.layout.size)
         places = linear_conditions.by_place(warps, self.sample_layout, self.instances)
         return linear_conditions.through_latents(own, values, latents, places)
 
@@ -268,7 +269,7 @@ class Scenario:
         return self._affine_map or self._jacobian(about)
 
     def _jacobian(self, about: Tensor) -> tuple[Tensor, Tensor]:
-        return _linear_map(self._decoded, about, self.latent_layout.size)
+        return linear_conditions.linear_map(self._decoded, about, self.latent_layout.size)
 
     def equations_about(self, about: Tensor) -> Equations:
         """The equations of the formula in normalised coordinates: rows (k, D)."""
@@ -301,7 +302,7 @@ class Scenario:
     def inequalities(self) -> Equations:
         """The linear inequalities of the formula in normalised coordinates, if these are affine."""
         if self._affine_map is None or self.rest is None or not self.hard:
-            return _no_equations(self.size)
+            return linear_conditions.no_equations(self.size)
         own = bounds(self.rest)
         matrix, offset = self._affine_map
         known = own.rows @ offset
@@ -365,11 +366,8 @@ class Scenario:
         return Verdicts(met, consistent)
 
     def log_value(self, x: Tensor, verdicts: Verdicts | None = None) -> Tensor:
-        """c(x_0) of points (B, D), (B,): 0 or -∞ of a hard formula, its value of a soft one;
-        observations apart (`log_likelihood`).
-
-        -∞ where a rule is violated. `verdicts`: of these points, if they are known.
-        """
+        """c(x_0) of points (B, D), (B,), observations apart: 0 or -∞ of a hard formula, the value
+        of a soft one, -∞ where a rule is violated. `verdicts`: of these points, if known."""
         met, allowed = verdicts or self.satisfied(x)
         value = torch.zeros(len(x), dtype=torch.float64)
         if self.hard:
@@ -385,38 +383,17 @@ class Scenario:
     @cached_property
     def _statement(self) -> Program:
         """The program without its observations."""
-        made = copy.copy(self.program)
-        made.observations = ()
-        return made
+        return self.program.restated(self.program.lowered, observations=())
 
     def log_likelihood(self, x: Tensor) -> Tensor:
-        """log p(observations | x_0) of the finished samples of points (B, D), (B,).
-
-        A decoder has it in its weights already.
-        """
+        """log p(observations | x_0) of points (B, D), (B,): in a decoder's weights already."""
         if not self.observes:
             return torch.zeros(len(x), dtype=torch.float64)
         values = self.grouped(self.prior.codec.signals_of(self.shaped(x)))
         return self.program.log_density(values).sum(1)
 
 
-def _no_equations(size: int) -> Equations:
-    none = torch.zeros(0, size, dtype=torch.float64)
-    return Equations(none, none[:, 0], none[:, 0])
-
-
 def _without_gradient(own: Classifier) -> Callable[[Tensor], Tensor]:
     """The classifier's function, constant for autograd."""
     call = own.call
     return lambda x: call(x.detach())
-
-
-def _linear_map(
-    signals: Callable[[Tensor], Tensor], about: Tensor, size: int
-) -> tuple[Tensor, Tensor]:
-    """G (L, D) and c (L,) with signals(x) ≈ G x + c about a point (D,), for L = `size` signals."""
-    with torch.enable_grad():  # row i is the gradient of signal i at a copy of its own
-        copies = about.expand(size, -1).clone().requires_grad_()
-        found: Tensor = signals(copies).diagonal()
-        (matrix,) = torch.autograd.grad(found.sum(), copies)
-    return matrix, found.detach() - matrix @ about

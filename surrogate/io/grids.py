@@ -57,6 +57,9 @@ def _check_magic(place: Path) -> None:
 
 
 def _checked(place: Path, data: xr.Dataset) -> xr.Dataset:
+    if set(data.dims) == {"time"}:  # a single series is one sample
+        close, data = data.close, data.expand_dims("sample")
+        data.set_close(close)
     bad = "sample" not in data.dims or ("time" in data.dims and "time" not in data.coords)
     if bad or 0 in data.sizes.values():
         data.close()  # its names and sizes stay known

@@ -98,6 +98,12 @@ def pairs_in(texts: Sequence[str]) -> dict[str, str]:
                     value=each,
                     remedy="write COLUMN=VARIABLE, such as B=I",
                 )
+            if found.get(column, term) != term:
+                raise ModelError(
+                    f"{column} is mapped twice, to {found[column]} and to {term}",
+                    value=column,
+                    remedy="keep one of them",
+                )
             found[column] = term
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from constraints.errors import Setting
@@ -12,12 +13,14 @@ from surrogate.errors import ModelError
 from surrogate.io.reading import ObservationOptions
 from surrogate.kinds.kind import Kind
 from surrogate.kinds.observed import RECORD
+from surrogate.kinds.opening import read
 from surrogate.kinds.rule_options import Where
 from surrogate.kinds.rules import rules_from
 
 if TYPE_CHECKING:
     from surrogate.kinds.codec import Codec
 
+NOISE_EXAMPLE = 'write noise="poisson(0.9*I)", or noise={"B": "poisson(0.9*I)"}'
 OPTIONS = tuple(field.name for field in fields(ObservationOptions))
 
 
@@ -39,8 +42,27 @@ def with_given(
         return where, rest, {}
     known = {name: rest[name] for name in kind.formula_names if name in rest}
     layout = codec.knowing(**known).layout() if known else codec.layout()
-    noise = options.get("noise", ())
-    options["noise"] = (noise,) if isinstance(noise, str) else tuple(noise)
+    if isinstance(data, (str, Path)):
+        data = read(data)
+    options["noise"] = _distributions(options.get("noise", ()))
+    columns = options.get("columns")
+    if columns is not None and not isinstance(columns, Mapping):
+        raise ModelError(
+            f"columns is a dict of columns and what they observe, not {columns!r}",
+            value=columns,
+            remedy='write columns={"B": "I"}',
+        )
     found = kind.observed(data, layout, ObservationOptions(**options))
     stated = {} if where is None else rules_from(where, layout)
     return {**stated, **found.statements}, rest, {RECORD: json.dumps(found.record)}
+
+
+def _distributions(noise: Any) -> tuple[str, ...]:
+    """Distributions as texts: one, several, or a dict of one for each column."""
+    if isinstance(noise, str):
+        return (noise,)
+    if isinstance(noise, Mapping):
+        noise = [f"{column} ~ {text}" for column, text in noise.items()]
+    if not isinstance(noise, (list, tuple)) or not all(isinstance(each, str) for each in noise):
+        raise ModelError(f"noise cannot be {noise!r}", value=noise, remedy=NOISE_EXAMPLE)
+    return tuple(noise)

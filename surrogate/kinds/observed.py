@@ -73,6 +73,14 @@ def sources(
             raise ModelError(
                 f"the observed data have no column {column!r}", value=column, allowed=list(columns)
             )
+    for text in noise:
+        column, tilde, _ = (part.strip() for part in text.partition("~"))
+        if tilde and column not in columns:
+            raise ModelError(
+                f"the observed data have no column {column!r}, which {text!r} is about",
+                value=column,
+                allowed=list(columns),
+            )
     terms = {column: _term(text) for column, text in mapping.items()}
     if not mapping or noise:
         meant = set(columns) if not noise else set().union(*map(_mentioned, noise))

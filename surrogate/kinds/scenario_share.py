@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from constraints import FormulaError, Layout, parse
+from constraints import FormulaError, Layout, has_verdict, parse
 from constraints.explanation import percent
 from surrogate.evaluation.result import Evaluation, Finding, Row
 from surrogate.evaluation.verdict import Reason
@@ -67,7 +67,10 @@ def scenario_share(data: Data, against: Data) -> ScenarioShare | None:
     stated = requirements_in(data.attrs, lambda part: Requirement(str(part)))
     if stated is None or "instance" in getattr(data, "sizes", {}):
         return None
-    rules = tuple(part.text for part in stated.parts)
+    # observations have no verdict, so no data show whether they are given what was observed
+    rules = tuple(part.text for part in stated.parts if has_verdict(parse(part.text)))
+    if not rules:
+        return None
     if "surrogate_diagnostics" not in data.attrs and not _satisfy(data, rules):
         return None  # judged by the rules, not sampled given them
     try:

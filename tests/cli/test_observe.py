@@ -58,6 +58,7 @@ def test_a_forecast_from_four_days_of_counts() -> None:
         (("--observe", "flu.csv", "--time", "day", "--map", "B"), "maps no column"),
         (("--observe", "flu.csv", "--time", "day", *NOISE, "--every", "0"), "every"),
         (("--unit", "day"), "add --start"),
+        (("--observe", "flu.csv", *NOISE, "-o", "flu.csv", "--force"), "the command reads"),
     ],
 )
 def test_what_cannot_be_observed_is_refused_and_nothing_is_written(

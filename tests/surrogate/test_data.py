@@ -51,7 +51,7 @@ def test_samples_are_plotted_on_given_axes(data: Any, options: dict[str, Any]) -
         (epidemic(20), {"variables": ["Q"]}, "unknown variable 'Q' (have: S, I, R)"),
         (epidemic(20), {"titel": "x"}, "did you mean 'title'?"),
         (epidemic(20), {"ax": Figure().subplots()}, "3 variables need as many Axes, not 1"),
-        (epidemic(20), {"observed": pd.DataFrame({"I": [1]})}, "observed data need a time"),
+        (epidemic(20), {"observed": pd.DataFrame({"I": [1]})}, "is a time by its name"),
         (table(20), {"observed": table(2)}, "observed is for trajectories"),
         (table(20), {"against": epidemic(20)}, "give data of one kind"),
         (IMAGES, {"against": IMAGES}, "against is not for images"),

@@ -7,7 +7,7 @@ times, or moved there on request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
     series = [signal.name for signal in layout.signals if signal.kind == "series"]
     known = [*layout.names, *layout.parameters]
     columns = [str(name) for name in frame if name != when and _numeric(frame[name])]
+    _check_numbers(frame, options.columns or {})
     found = sources(columns, options.columns or {}, options.noise, known)
     grid = Grid.of(layout, frame[when], when)
     places = grid.places(frame[when], when, options)
@@ -61,9 +62,14 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
             remedy=("give data with values, or a later ", Setting("upto")),
         )
     notes = [
-        f"observed: {source}, {len(at)} values at {grid.named(at[0])} to {grid.named(at[-1])}"
+        f"observed: {source}, {_spelled(at, grid)}"
         for source in found
         if (at := steps[source.column])
+    ]
+    twice = sorted({step for at in steps.values() for step in at if at.count(step) > 1})
+    notes += [
+        f"several values at {grid.named(step)} count as independent observations"
+        for step in twice[:MAX_SHOWN]
     ]
     ignored = [name for name in columns if name not in every]
     notes += [f"not observed: {', '.join(ignored)}"] if ignored else []
@@ -73,6 +79,25 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
         "last_step": max(step for at in steps.values() for step in at),
     }
     return Observed(joined(every), tuple(notes), record)
+
+
+def _spelled(steps: Sequence[int], grid: Grid) -> str:
+    first, last = grid.named(steps[0]), grid.named(steps[-1])
+    return f"1 value at {first}" if len(steps) == 1 else f"{len(steps)} values at {first} to {last}"
+
+
+def _check_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+    """ModelError for a column of words where numbers were observed."""
+    for name in columns:
+        if name in frame and not _numeric(frame[name]):
+            known = pd.to_numeric(frame[name], errors="coerce").isna() & frame[name].notna()
+            row = int(known.to_numpy().argmax())
+            raise ModelError(
+                f"{name} of the observed data holds {str(frame[name].iloc[row])!r} in row {row}, "
+                "which is no number",
+                value=str(frame[name].iloc[row]),
+                remedy="leave it empty where nothing was observed",
+            )
 
 
 def as_frame(data: Any) -> pd.DataFrame:

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from surrogate.errors import ModelError
-from surrogate.kinds.trajectories.calendar import DATES, UNIT_SECONDS, Clock, dates_from
+from surrogate.kinds.trajectories.calendar import (
+    CALENDAR_UNITS,
+    DATES,
+    UNIT_SECONDS,
+    Clock,
+    dates_from,
+)
 from surrogate.kinds.trajectories.config_layout import list_in, mapping_in
 
 
@@ -28,6 +34,10 @@ def starting(config: Mapping[str, Any], start: Any, unit: str | None = None) -> 
         )
     time = coords.get("time") or {}
     attrs = time.get("attrs") or {}
+    if unit is not None and not {unit, f"{unit}s"} & {*UNIT_SECONDS, *CALENDAR_UNITS}:
+        raise ModelError(
+            f"unknown unit {unit!r}", value=unit, allowed=[*UNIT_SECONDS, *CALENDAR_UNITS]
+        )
     unit = str(attrs.get("units", "1")) if unit is None else unit
     unit = f"{unit}s" if f"{unit}s" in UNIT_SECONDS else unit  # day, as simulators may say
     dates = dates_from(start, [float(each) for each in list_in(layout, "times")], unit)

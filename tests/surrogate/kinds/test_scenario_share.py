@@ -47,6 +47,15 @@ def test_no_warning_where_the_two_are_comparable() -> None:
     assert scenario_share(judged, series(seed=1)) is None
 
 
+def test_observations_are_not_judged_in_the_reference() -> None:
+    seen = label(series(), [parse("0.5 ~ normal(x(1), 0.2)")])
+    assert scenario_share(seen, series(seed=1)) is None
+    both = given("x(0) >= 0 and 0.5 ~ normal(x(1), 0.2)", series(80, seed=1))
+    found = scenario_share(both, series())
+    assert found is not None
+    assert found.rules == ("x(0) >= 0",)
+
+
 def test_dates_of_the_samples_are_the_steps_of_the_reference() -> None:
     days = np.arange("2024-01-01", "2024-01-05", dtype="datetime64[D]").astype("datetime64[ns]")
     samples = given('x@"2024-01-03" >= 0', series(80, seed=1).assign_coords(time=days))

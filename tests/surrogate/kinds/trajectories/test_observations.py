@@ -100,11 +100,13 @@ def test_times_off_the_grid_are_refused_with_the_nearest_or_moved() -> None:
     [
         (FRAME, {}, "no column of the observed data has the name of a variable"),
         (FRAME, {"columns": {"D": "I"}}, "no column 'D'"),
+        (FRAME, {"columns": {"note": "I"}}, "holds 'a' in row 0, which is no number"),
+        (FRAME, {"noise": ("Q ~ poisson(I)",)}, "no column 'Q', which 'Q ~ poisson(I)' is about"),
         (FRAME, {"columns": {"B": "Q"}}, "the model has no 'Q'"),
         (FRAME, {"columns": {"B": "I +"}}, "I +"),
         (FRAME, {"columns": {"B": "I"}, "noise": ("poison(I)",)}, "did you mean 'poisson'"),
         (FRAME, {"columns": {"B": "I"}, "noise": ("poisson(rho*I)",)}, "the model has no 'rho'"),
-        (FRAME, {"columns": {"B": "I"}, "noise": ("A ~ poisson(I)",)}, "'A' in"),
+        (FRAME, {"columns": {"B": "I"}, "noise": ("A ~ poisson(I)",)}, "no column 'A'"),
         (FRAME, {"columns": {"B": "I"}, "time": "when"}, "no column 'when'"),
         (FRAME, {"columns": {"B": "I"}, "upto": "monday"}, "'monday' is no time"),
         (FRAME, {"columns": {"B": "I"}, "upto": "0.1"}, "nothing was observed"),
@@ -132,3 +134,12 @@ def test_mappings_are_written_as_pairs() -> None:
     assert pairs_in(("B=I, C=R", "cases=0.5*I")) == {"B": "I", "C": "R", "cases": "0.5*I"}
     with pytest.raises(ModelError, match="maps no column"):
         pairs_in(("B",))
+    with pytest.raises(ModelError, match="I is mapped twice, to I and to S"):
+        pairs_in(("I=I", "I=S"))
+
+
+def test_several_values_at_a_time_are_reported() -> None:
+    frame = pd.DataFrame({"time": [0.5, 1.0, 1.0], "I": [3, 8, 9]})
+    found = seen(frame, noise=("poisson(I)",))
+    assert found.notes[-1] == "several values at time 1 count as independent observations"
+    assert seen(frame[:1]).notes == ("observed: I = I, 1 value at time 0.5",)
