@@ -106,7 +106,8 @@ class Family:
     log_density: (y, *parameters), tensors within their domains, to a tensor like them. support: the
     numbers that can be observed. location: the number of the parameter that moves the distribution.
     expected: (y, variance, *parameters), the log of the expected density where that parameter is
-    Gaussian with a variance and the others are constant; None where it has no closed form.
+    Gaussian with a variance and the others are constant; None where it has no closed form. bounds:
+    the numbers of the parameters that y lies between, where there are any.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Family:
     support: Domain = REAL
     location: int = 0
     expected: Callable[..., Tensor] | None = None
+    bounds: tuple[int | None, int | None] = (None, None)
 
     @property
     def signature(self) -> str:
@@ -299,6 +301,7 @@ binomial = register(
         (FamilyParameter("n", COUNT), FamilyParameter("p", SHARE)),
         densities.binomial,
         COUNT,
+        bounds=(None, 0),
     )
 )
 negative_binomial = register(
@@ -329,5 +332,6 @@ uniform = register(
         "a real number between two bounds",
         (FamilyParameter("low"), FamilyParameter("high")),
         densities.uniform,
+        bounds=(0, 1),
     )
 )

@@ -1,7 +1,8 @@
 """Interval arithmetic: the range of a resolved term, from the known ranges of the signals.
 
 The parameter of an observation whose range has no number in its domain (a standard deviation that
-is never positive) has no distribution, whatever the data. Ranges are sound, not tight: two readings
+is never positive) has no distribution, whatever the data; a number beyond the ends of its
+distribution (5,000 of at most 763) cannot be observed. Ranges are sound, not tight: two readings
 of one signal count as independent.
 """
 
@@ -25,7 +26,8 @@ EVERYTHING: Interval = (-math.inf, math.inf)
 
 
 def refuse_impossible_parameters(node: Observation, layout: Layout) -> None:
-    """ImpossibleError if a parameter of an observation is outside its domain for all data."""
+    """ImpossibleError if a parameter of an observation is outside its domain for all data, or the
+    number beyond what it allows."""
     found = resolve(node, layout)
     assert isinstance(found, Observation)
     family = found.distribution.family
@@ -38,6 +40,22 @@ def refuse_impossible_parameters(node: Observation, layout: Layout) -> None:
                 value=str(term),
                 remedy=f"it must be one of the {parameter.domain}",
             )
+
+    low, high = (
+        None if place is None else found.distribution.parameters[place] for place in family.bounds
+    )
+    if high is not None and found.value > interval(high, layout)[1]:
+        raise _unreachable(node, "at most", interval(high, layout)[1])
+    if low is not None and found.value < interval(low, layout)[0]:
+        raise _unreachable(node, "at least", interval(low, layout)[0])
+
+
+def _unreachable(node: Observation, side: str, end: float) -> ImpossibleError:
+    return ImpossibleError(
+        f"{node} cannot be observed: {node.distribution} is {side} {end:g} for all data",
+        value=node.value,
+        remedy="correct the number, or use another distribution",
+    )
 
 
 def interval(term: Term, layout: Layout) -> Interval:

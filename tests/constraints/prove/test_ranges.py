@@ -53,6 +53,12 @@ def test_ranges_follow_from_those_of_the_signals(text: str, expected: tuple[floa
         ("1 ~ normal(I(1), -p)", r"the sd of normal is -p, which lies in \[-0.5, -0.25\]"),
         ("1 ~ binomial(5, p + 1)", "the p of binomial"),
         ("I(0) <= 3 and 1 ~ poisson(-1 - I(2))", "the mean of poisson"),
+        (
+            "11 ~ binomial(I(1), 0.5)",
+            r"11 ~ binomial\(I\(1\), 0.5\) cannot be observed: .* 10 for all",
+        ),
+        ("0.1 ~ uniform(p, 1)", "at least 0.25 for all data"),
+        ("3 ~ uniform(0, 2*p)", "at most 1 for all data"),
     ],
 )
 def test_parameters_outside_their_domain_are_refused(text: str, message: str) -> None:
@@ -61,6 +67,7 @@ def test_parameters_outside_their_domain_are_refused(text: str, message: str) ->
 
 
 def test_parameters_that_may_lie_in_their_domain_are_not_refused() -> None:
+    refuse_impossible(parse("10 ~ binomial(I(1), 0.5) and 0.3 ~ uniform(p, 1)"), LAYOUT)
     refuse_impossible(parse("1 ~ normal(I(1), free) and 1 ~ poisson(I(2) - 10)"), LAYOUT)
     with pytest.raises(ImpossibleError, match="no data can satisfy"):
         refuse_impossible(parse("I(1) >= 11 and 1 ~ normal(I(1), free)"), LAYOUT)
