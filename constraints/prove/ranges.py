@@ -40,14 +40,15 @@ def refuse_impossible_parameters(node: Observation, layout: Layout) -> None:
                 value=str(term),
                 remedy=f"it must be one of the {parameter.domain}",
             )
-
-    low, high = (
-        None if place is None else found.distribution.parameters[place] for place in family.bounds
-    )
-    if high is not None and found.value > interval(high, layout)[1]:
-        raise _unreachable(node, "at most", interval(high, layout)[1])
-    if low is not None and found.value < interval(low, layout)[0]:
-        raise _unreachable(node, "at least", interval(low, layout)[0])
+    least, most = family.bounds
+    if most is not None:
+        end = interval(found.distribution.parameters[most], layout)[1]
+        if found.value > end:
+            raise _unreachable(node, "at most", end)
+    if least is not None:
+        end = interval(found.distribution.parameters[least], layout)[0]
+        if found.value < end:
+            raise _unreachable(node, "at least", end)
 
 
 def _unreachable(node: Observation, side: str, end: float) -> ImpossibleError:
