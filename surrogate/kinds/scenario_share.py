@@ -68,7 +68,7 @@ def scenario_share(data: Data, against: Data) -> ScenarioShare | None:
     if stated is None or "instance" in getattr(data, "sizes", {}):
         return None
     # observations have no verdict, so no data show whether they are given what was observed
-    rules = tuple(part.text for part in stated.parts if has_verdict(parse(part.text)))
+    rules = tuple(part.text for part in stated.parts if _has_verdict(part.text))
     if not rules:
         return None
     if "surrogate_diagnostics" not in data.attrs and not _satisfy(data, rules):
@@ -78,6 +78,13 @@ def scenario_share(data: Data, against: Data) -> ScenarioShare | None:
     except FormulaError:  # it names what the reference does not have
         return ScenarioShare(rules, None)
     return None if share >= MIN_COMPARABLE_SHARE else ScenarioShare(rules, share)
+
+
+def _has_verdict(rule: str) -> bool:
+    try:
+        return has_verdict(parse(rule))
+    except FormulaError:  # of another version, or by a stranger
+        return True
 
 
 def _satisfy(data: Data, rules: tuple[str, ...]) -> bool:
