@@ -19,6 +19,20 @@ from simulators.quantities import MAX_COUNT
 from simulators.start import Start
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """Where trajectories begin: `states` (n, V) at times[0], with their parameters, each a number
+    or (n,). `resumed`: trajectories have reached these states, so events have seen them already.
+    Numbers of the i-th follow from `seed` and its index.
+    """
+
+    states: np.ndarray
+    parameters: Mapping[str, Any]
+    times: np.ndarray
+    seed: int
+    resumed: bool = False
+
+
 @dataclass
 class Engine:
     """One network with its start, ready to fill trajectories of any slice of the ensemble.
@@ -57,71 +71,83 @@ class Engine:
         largest = max((by for change in self.program.changes for by in change.values()), default=0)
         grown = float(largest) * self.max_events >= MAX_COUNT
         self._may_outgrow = self.exact and (grown or bool(self.network.events))
-        self._ready: dict[bool, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+        self._ready: dict[tuple[bool, bool], tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
     def prepare(self) -> None:
         """Compile, or load the compiled code, before any clock runs."""
         size = len(self.network.variables)
-        nothing, nowhere = np.empty((0, size, self.times.size)), np.empty((0, size))
-        constants = self._constants(0, 1)
+        nothing, anywhere = np.empty((0, size, self.times.size)), np.zeros((1, size))
+        begin = Beginning(anywhere, self.start.parameters(0, 1), self.times, self.seed)
         try:
-            self._run(0, nowhere, constants, nothing)
+            self._run(0, begin, nothing)
         except Exception:  # numba raises many kinds on damaged cache files
             for run, _ in self._ready.values():
                 forget(run)
             self._ready.clear()
-            self._run(0, nowhere, constants, nothing)
+            self._run(0, begin, nothing)
 
     def fill(self, first: int, out: np.ndarray) -> None:
         """Trajectories first .. first + n - 1 into out, float64 (n, V, T)."""
         count = out.shape[0]
-        initial = self.start.states(first, count)
-        report, where = self._run(first, initial, self._constants(first, count), out)
+        states, parameters = self.start.states(first, count), self.start.parameters(first, count)
+        self.follow(first, Beginning(states, parameters, self.times, self.seed), out)
+
+    def follow(self, first: int, begin: Beginning, out: np.ndarray) -> None:
+        """Trajectories from any states at any time into out, float64 (n, V, T)."""
+        report, where = self._run(first, begin, out)
         if report[0]:
-            raise self._trouble(int(report[0]), int(report[1]), where)
+            raise self._trouble(int(report[0]), first, int(report[1]), where, begin.parameters)
         if self._may_outgrow and not self.stop[0]:
-            self._check_size(first, out)
+            self._check_size(first, begin, out)
 
     # --- running ----------------------------------------------------------------------------------
 
-    def _constants(self, first: int, count: int) -> np.ndarray:
-        return self.program.constant_values(self.start.parameters(first, count), count)
-
-    def _run(
-        self, first: int, initial: np.ndarray, constants: np.ndarray, out: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _run(self, first: int, begin: Beginning, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        constants = self.program.constant_values(begin.parameters, len(begin.states))
         # a kernel with checks gives the same numbers, so the choice may differ between chunks
         checked = self._algorithm.needs_checks(self.program, constants)
         report, where = np.zeros(2, np.int64), np.zeros(1 + len(self.program.variables))
-        run, tables = self._compiled(checked)
+        run, tables = self._compiled(checked, begin.resumed)
         run(
-            np.uint64(self.seed), first, initial, constants, self.times, out,
+            np.uint64(begin.seed), first, begin.states, constants, begin.times, out,
             report, where, self.max_events, self.stop, *tables,
         )  # fmt: skip
         return report, where
 
-    def _compiled(self, checked: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        if checked not in self._ready:
-            job = Job(self.network, self.program, self._varying, checked)
+    def _compiled(self, checked: bool, resumed: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if (checked, resumed) not in self._ready:
+            job = Job(self.network, self.program, self._varying, checked, resumed)
             code = self._algorithm.generate(job)
-            self._ready[checked] = compile_kernel(code.source), code.tables
-        return self._ready[checked]
+            self._ready[checked, resumed] = compile_kernel(code.source), code.tables
+        return self._ready[checked, resumed]
 
     # --- diagnoses --------------------------------------------------------------------------------
 
-    def _check_size(self, first: int, out: np.ndarray) -> None:
+    def _check_size(self, first: int, begin: Beginning, out: np.ndarray) -> None:
         counts = out[:, : self.program.species]
         if counts.max(initial=0.0) > MAX_COUNT:
             sample, _, step = np.unravel_index(int(counts.argmax()), counts.shape)
-            where = np.array([self.times[step], *out[sample, :, step]])
-            raise self._trouble(codes.TOO_LARGE, first + int(sample), where)
+            where = np.array([begin.times[step], *out[sample, :, step]])
+            trajectory = first + int(sample)
+            raise self._trouble(codes.TOO_LARGE, first, trajectory, where, begin.parameters)
 
-    def _trouble(self, code: int, trajectory: int, where: np.ndarray) -> SimulationError:
+    def _trouble(
+        self,
+        code: int,
+        first: int,
+        trajectory: int,
+        where: np.ndarray,
+        parameters: Mapping[str, Any],
+    ) -> SimulationError:
         state = dict(zip(self.program.variables, where[1:], strict=True))
         shown = ", ".join(f"{name}={value:.12g}" for name, value in state.items())
         place = f"at time {where[0]:.6g} in trajectory {trajectory}, where {shown}"
         if code == codes.BAD_RATE:
-            return self._bad_rate(trajectory, where[0], state, place)
+            own = {
+                name: float(value if np.ndim(value) == 0 else value[trajectory - first])
+                for name, value in parameters.items()
+            }
+            return self._bad_rate({**own, **state, "time": float(where[0])}, state, place)
         if code == codes.TOO_MANY_EVENTS:
             return self._over_budget(place)
         shorter: Remedy = ("shorten the time grid (", Setting("until"), ") or check the rates")
@@ -153,9 +179,8 @@ class Engine:
         )  # fmt: skip
 
     def _bad_rate(
-        self, trajectory: int, time: float, state: Mapping[str, float], place: str
+        self, values: Mapping[str, float], state: Mapping[str, float], place: str
     ) -> SimulationError:
-        values = {**self.start.parameters(trajectory, 1), **state, "time": time}
         laws = self.network.propensities
         for reaction, law in zip(self.network.reactions, laws, strict=True):
             rate = float(np.asarray(rates.evaluate(law, values)).reshape(()))

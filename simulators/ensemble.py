@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from simulators import dataset
-from simulators.engine import Engine
+from simulators.engine import Beginning, Engine
 from simulators.errors import InputError, Setting
 from simulators.network import ReactionNetwork, even_times
 from simulators.random import check_seed
@@ -172,6 +173,39 @@ def thread_count(threads: int | None) -> int:
         )
     check_count("threads", threads, 1, MAX_SIMULATION_THREADS)
     return threads
+
+
+def advance(engine: Engine, begin: Beginning, *, threads: int | None = None) -> np.ndarray:
+    """Trajectories on from given states, float64 (n, V, T) over `begin.times`.
+
+    They depend on the index and the seed, not on the threads.
+    """
+    count, size = begin.states.shape
+    out = np.empty((count, size, begin.times.size))
+    workers = thread_count(threads)
+    piece = max(MIN_TASK_SAMPLES, -(-count // (4 * workers)) if workers > 1 else count)
+
+    def work(at: int) -> None:
+        some = slice(at, at + piece)
+        own = {k: v if np.ndim(v) == 0 else v[some] for k, v in begin.parameters.items()}
+        try:
+            engine.follow(at, replace(begin, states=begin.states[some], parameters=own), out[some])
+        except BaseException:
+            engine.stop[0] = True
+            raise
+
+    if count <= piece:
+        work(0)
+        return out
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(work, at) for at in range(0, count, piece)]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException:
+            engine.stop[0] = True  # Ctrl-C: the kernels look at this flag and return
+            raise
+    return out
 
 
 def blocks(

@@ -14,13 +14,15 @@ class Job:
     """What a kernel is generated for: a network, its rates in terms of variables and constants.
 
     `varying`: indices of constants that differ between trajectories. `checked`: every rate must be
-    tested at every event, because it was not proved that it is finite and >= 0.
+    tested at every event, because it was not proved that it is finite and >= 0. `resumed`: the
+    states at times[0] were reached by trajectories, so no event triggers there.
     """
 
     network: ReactionNetwork
     program: Program
     varying: frozenset[int] = frozenset()
     checked: bool = True
+    resumed: bool = False
 
 
 @dataclass(frozen=True)

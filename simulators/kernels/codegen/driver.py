@@ -17,9 +17,12 @@ import numpy as np
 
 def run(
     seed, first, initial, constants, times, out, report, where, limit, stop,
-    counts, initially, rules, tables, own,
+    counts, resumed, initially, rules, tables, own,
 ):  # fmt: skip
-    """Fill out (n, V, T); see `lanes.source` for the arguments up to `stop`."""
+    """Fill out (n, V, T); see `codegen.code` for the arguments up to `stop`.
+
+    `resumed`: the states were reached by trajectories, whose events have seen them already.
+    """
     size, marks = initial.shape[1], initially.size
     w = np.empty(size + constants.shape[1])
     stream = np.zeros((4, 1), np.uint64)
@@ -38,6 +41,8 @@ def run(
         for e in range(marks):
             pending[e] = False
             was[e] = initially[e]
+        if resumed:
+            triggers(times[0], w, was)
         code, t = follow(w, size, counts, stream, times, out[i], limit, stop, events, tables, own)
         if stop[0]:
             return

@@ -86,7 +86,7 @@ def code(job: Job, functions: Sequence[Callable[..., Any]], own: tuple[Any, ...]
         [(event.priority, event.persistent, event.values_at_trigger) for event in events],
         np.float64,
     ).reshape(len(events), 3)
-    return Code(source, (job.program.species, initially, rules, tables.arrays(), own))
+    return Code(source, (job.program.species, job.resumed, initially, rules, tables.arrays(), own))
 
 
 def state_triggered(network: ReactionNetwork, program: Program) -> str | None:
