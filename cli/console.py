@@ -42,6 +42,23 @@ def bar(console: Console, what: str, total: int) -> Iterator[Callable[..., None]
         yield advance
 
 
+class Percent:
+    """Shares of the work as percent of a bar, which starts again with every run."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self.advance, self.done = advance, 0
+
+    def __call__(self, share: float) -> None:
+        step = round(100 * min(share, 1.0)) - self.done
+        if step > 0:
+            self.advance(step)
+            self.done += step
+
+    def restart(self) -> None:
+        self.advance(-self.done)
+        self.done = 0
+
+
 def verdict(found: Mapping[str, Any]) -> Iterator[str]:
     """Lines, with markup, of a verdict as `Verdict.to_dict` gives it: its words, and what speaks
     against the samples."""

@@ -29,6 +29,25 @@ options = section(
     reading.options("observing", ObservationOptions),
 )
 
+dates = section(
+    "Trajectories",
+    click.option(
+        "--start",
+        metavar="DATE",
+        help="Date of the first step: puts dates on the time axis, for rules such as "
+        "'cases@\"1948-03-01\" >= 100', and for observed dates.",
+    ),
+    click.option("--unit", help="Unit of the model's times, where its data do not say: day, week."),
+)
+
+
+def refuse_unit(start: str | None, unit: str | None) -> None:
+    """Refuse a unit of dates where there are none."""
+    if start is None and unit is not None:
+        raise UsageError(
+            "--unit is about dates, and there is no first one", value=unit, remedy="add --start"
+        )
+
 
 def refuse(observe: str | None, observing: Mapping[str, Any]) -> None:
     """Refuse options about observed data where there are none."""

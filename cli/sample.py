@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,16 +61,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
     "samples.png and samples.npz].",
 )
 @options.force
-@section(
-    "Trajectories",
-    click.option(
-        "--start",
-        metavar="DATE",
-        help="Date of the first step: puts dates on the time axis, for rules such as "
-        "'cases@\"1948-03-01\" >= 100', and for observed dates.",
-    ),
-    click.option("--unit", help="Unit of the model's times, where its data do not say: day, week."),
-)
+@observed_data.dates
 @section(
     "Method",
     click.option(
@@ -276,10 +267,7 @@ def _started(
 ) -> dict[str, Any]:
     """The description of a model with dates on the time axis, the first of them `start`."""
     codec = config.get("codec")
-    if start is None and unit is not None:
-        raise UsageError(
-            "--unit is about dates, and there is no first one", value=unit, remedy="add --start"
-        )
+    observed_data.refuse_unit(start, unit)
     if start is None or not isinstance(codec, Mapping):
         return config
     if "start" not in kind.formula_names:
@@ -362,27 +350,10 @@ def _conditional(
     from surrogate.guidance.sampler import sample
 
     with console.bar(say, "sampling", 100) as advance:
-        percent = Percent(advance)
+        percent = console.Percent(advance)
 
         def tell(text: str) -> None:  # what is said between two runs
             say.print(escape(text))
             percent.restart()
 
         return sample(model, samples, rules, seed=seed, say=tell, progress=percent, **settings)
-
-
-class Percent:
-    """Shares of the work as percent of a bar, which starts again with every run."""
-
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self.advance, self.done = advance, 0
-
-    def __call__(self, share: float) -> None:
-        step = round(100 * min(share, 1.0)) - self.done
-        if step > 0:
-            self.advance(step)
-            self.done += step
-
-    def restart(self) -> None:
-        self.advance(-self.done)
-        self.done = 0

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from simulators.errors import SimulatorError as SimulatorError
     from simulators.errors import UnreachableError as UnreachableError
     from simulators.exact.conditions import Conditions as Conditions
+    from simulators.exact.conditions import Likelihood as Likelihood
     from simulators.exact.master_equation import MasterEquation as MasterEquation
+    from simulators.exact.particle_filter import particle_filter as particle_filter
     from simulators.exact.rejection import reject as reject
     from simulators.network import ReactionNetwork as ReactionNetwork
     from simulators.reactions import Event as Event
@@ -28,12 +30,14 @@ _HOMES = {
     "Conditions": "exact.conditions",
     "Event": "reactions",
     "InputError": "errors",
+    "Likelihood": "exact.conditions",
     "MasterEquation": "exact.master_equation",
     "Reaction": "reactions",
     "ReactionNetwork": "network",
     "SimulationError": "errors",
     "SimulatorError": "errors",
     "UnreachableError": "errors",
+    "particle_filter": "exact.particle_filter",
     "read_sbml": "sbml",
     "reject": "exact.rejection",
     "simulate": "ensemble",

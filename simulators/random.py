@@ -24,6 +24,7 @@ class Word(IntEnum):
     STREAM = 0  # and 1, 2, 3: state of the xoshiro256++ stream (`kernels.codegen.streams`)
     START = 4  # and on: parameters, then initial counts
     MASTER_EQUATION = 1_000_000  # seed of draws from the master equation
+    PARTICLE_FILTER = 1_000_001  # seeds of the stages of particle filters
 
 
 def check_seed(seed: int) -> int:

@@ -101,6 +101,16 @@ class Start:
             values[name] = drawn
         return values
 
+    def parameters_at(self, places: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Values (n,) of parameters that vary, at the shares (n,) of their distributions: each is
+        its quantile function of a uniform number."""
+        found = {}
+        for name, share in places.items():
+            whole = name == self.network.population
+            found[name] = self._parameters[name].draw(share, 0, whole)
+            _check(name, found[name], 0, whole=whole)
+        return found
+
     # --- states -----------------------------------------------------------------------------------
 
     def states(self, first: int, count: int) -> np.ndarray:

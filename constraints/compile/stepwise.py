@@ -3,6 +3,8 @@
 Such a formula is a predicate on the state for each step, on which an exact solver of a Markov
 process can condition: S(0) = 95 and (forall t: I(t) <= 20) and (S(25) = 30 or S(25) = 40).
 Observations that each depend on the state at one step are likelihoods of it.
+
+What relates several steps is known at the last of them: there a particle filter can weigh by it.
 """
 
 from __future__ import annotations
@@ -19,50 +21,71 @@ from constraints.ast.nodes import Node
 from constraints.ast.terms import Aggregate, Apply, At, Count, Name, Step
 from constraints.ast.walk import descend
 from constraints.compile.program import Program
+from constraints.compile.readings import places
 
 Predicate = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to verdicts (n,)
 Density = Callable[[dict[str, Tensor]], Tensor]  # values (n,) by signal to densities (n,)
 
 
-def stepwise(program: Program) -> dict[int, list[Predicate]] | None:
-    """The predicates of each step that has any; None if a part depends on several steps."""
+def known_by_step(
+    program: Program,
+) -> tuple[dict[int, list[Predicate]], dict[int, list[Density]], dict[int, list[Density]]]:
+    """All parts of a program by the step at which they are known: predicates of the state there,
+    likelihoods of the state there, and factors of the series up to there, (n, step + 1)."""
     whole = program.lowered
-    found: dict[int, list[Predicate]] = {}
+    predicates: dict[int, list[Predicate]] = {}
+    likelihoods: dict[int, list[Density]] = {}
+    paths: dict[int, list[Density]] = {}
     for part in whole.parts if isinstance(whole, f.And) else (whole,):
+        if part == f.TRUE:
+            continue
         steps = _steps(part)
+        for step in steps or ():
+            predicates.setdefault(step, []).append(_predicate(program, part))
         if steps is None:
-            return None
-        for step in steps:
-            found.setdefault(step, []).append(_predicate(program, part))
-    return found
-
-
-def stepwise_likelihoods(program: Program) -> dict[int, list[Density]] | None:
-    """The likelihoods of the observations of each step that has any; None if one depends on
-    several steps."""
-    found: dict[int, list[Density]] = {}
+            paths.setdefault(_last(program, part), []).append(_indicator(program, part))
     for node in program.observations:
         steps = _steps(node)
-        if steps is None:
-            return None
-        found.setdefault(steps[0], []).append(_density(program, node))
-    return found
+        found = paths if steps is None else likelihoods
+        step = _last(program, node) if steps is None else steps[0]
+        found.setdefault(step, []).append(_density(program, node))
+    return predicates, likelihoods, paths
+
+
+def _last(program: Program, part: Node) -> int:
+    """The last step that a part reads; 0 if it reads no series."""
+    ends, place = list[tuple[int, int]](), 0
+    for signal in program.layout.signals:
+        ends.append((place, signal.size if signal.kind == "series" else 0))
+        place += signal.size
+    return max(
+        (at - start for at in places(part, program.layout) for start, size in ends
+         if start <= at < start + size),
+        default=0,
+    )  # fmt: skip
 
 
 def _density(program: Program, node: Observation) -> Density:
     own = program.restated(f.TRUE, observations=(node,))
 
     def density(values: dict[str, Tensor]) -> Tensor:
-        return own.log_density(_constant_series(own, values))[:, 0].exp()
+        return own.log_density(_whole_series(own, values))[:, 0].exp()
 
     return density
 
 
-def _constant_series(program: Program, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    steps = program.layout.steps
-    return {
-        name: torch.as_tensor(values[name])[:, None].expand(-1, steps) for name in program.needed
-    }
+def _whole_series(program: Program, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Series that go on as they are, from a state (n,) or from the steps so far (n, k)."""
+    steps, found = program.layout.steps, dict[str, Tensor]()
+    for name in program.needed:
+        value = torch.as_tensor(values[name])
+        signal = program.layout.find(name)
+        if signal is not None and signal.kind == "series":
+            past = value[:, None] if value.ndim == 1 else value
+            rest = past[:, -1:].expand(-1, steps - past.shape[1])
+            value = torch.cat([past, rest], 1)
+        found[name] = value
+    return found
 
 
 def _predicate(program: Program, part: f.Formula) -> Predicate:
@@ -70,9 +93,14 @@ def _predicate(program: Program, part: f.Formula) -> Predicate:
     own = program.restated(part, observations=())
 
     def holds(values: dict[str, Tensor]) -> Tensor:
-        return own.verdict(_constant_series(own, values))
+        return own.verdict(_whole_series(own, values))
 
     return holds
+
+
+def _indicator(program: Program, part: f.Formula) -> Density:
+    holds = _predicate(program, part)
+    return lambda values: holds(values).double()
 
 
 def _steps(part: f.Formula) -> list[int] | None:

@@ -46,14 +46,12 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Computed:
-    """A predicate given as a function; it also receives the values of rules."""
+    """A predicate given as a function."""
 
     function: Function
-    rules: Mapping[str, Expression]
 
     def __call__(self, values: Values) -> Any:
-        rules = {name: rates.evaluate(rule, values) for name, rule in self.rules.items()}
-        answer = np.asarray(self.function({**values, **rules}))
+        answer = np.asarray(self.function(dict(values)))
         if answer.dtype != np.bool_:
             raise InputError(
                 f"the predicate {self} must return booleans, one per state, not {answer.dtype}",
@@ -168,6 +166,8 @@ class Conditions:
             return holds
         known = {name: np.asarray(value) for name, value in self._parameters.items()}
         everything = {"time": np.asarray(self.times[step]), **known, **given}
+        rules = self.network.inlined_rules
+        everything |= {name: rates.evaluate(rule, everything) for name, rule in rules.items()}
         for test in (*self._always, *self._at.get(step, ())):
             answer = np.asarray(test(everything))
             if answer.shape not in ((), size):
@@ -248,7 +248,7 @@ class Conditions:
         if isinstance(predicate, str):
             return [self._parse(predicate, step)]
         if callable(predicate):
-            return [_Computed(predicate, self.network.inlined_rules)]
+            return [_Computed(predicate)]
         if isinstance(predicate, Sequence):
             return [test for part in predicate for test in self._read(part, step)]
         raise InputError(

@@ -45,10 +45,10 @@ def reject(
     `simulated`, and `log_probability` with its standard error.
     """
     check_count("budget", budget, 1)
-    _refuse_arrays({**(parameters or {}), **(initial if isinstance(initial, Mapping) else {})})
+    refuse_arrays({**(parameters or {}), **(initial if isinstance(initial, Mapping) else {})})
     grid = time_grid(network, times, points, until)
     engine = make_engine(network, samples, grid, seed, initial, parameters, method)
-    conditions = _conditions(where, network, engine.times, parameters)
+    conditions = conditions_of(where, network, engine.times, parameters)
     chunk = max(1, SIMULATED_CHUNK_BYTES // (8 * len(network.variables) * engine.times.size))
     kept: list[xr.Dataset] = []
     found = simulated = 0
@@ -113,7 +113,7 @@ def _next_chunk(samples: int, found: int, simulated: int, most: int) -> int:
     return min(most, int(1.1 * wanted) + 100)
 
 
-def _conditions(
+def conditions_of(
     where: Conditions | Mapping[Any, Predicate],
     network: ReactionNetwork,
     times: np.ndarray,
@@ -125,13 +125,14 @@ def _conditions(
     return Conditions.read(where, network, times, fixed)
 
 
-def _refuse_arrays(given: Mapping[str, Any]) -> None:
+def refuse_arrays(given: Mapping[str, Any]) -> None:
+    """Refuse one value per trajectory where it is not known how many are simulated."""
     for name, value in given.items():
         many = np.size(value) if not hasattr(value, "ppf") else 1
         if many > 1 and not (isinstance(value, tuple) and many == 2):
             raise InputError(
-                f"{name!r} has {many} values, one per trajectory, but rejection cannot know how "
-                "many it will simulate",
+                f"{name!r} has {many} values, one per trajectory, but it is not known how "
+                "many will be simulated",
                 value=many,
                 remedy="give a number, a (low, high) pair or a distribution",
             )

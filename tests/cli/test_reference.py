@@ -76,3 +76,76 @@ def test_simulated_where_steps_hang_together() -> None:
 def test_bad_arguments_of_reference_are_refused(words: list[str], message: str, code: int) -> None:
     assert message in run(*words, code=code)[1]
     assert not list(Path().iterdir())
+
+
+def seen_by_half() -> None:
+    """Half of the infected of an epidemic at four times; the times are steps."""
+    Path("counts.csv").write_text("step,cases\n3,8\n10,15\n20,12\n28,9\n")
+
+
+OBSERVED = ("--observe", "counts.csv", "--map", "cases=I", "--noise", "binomial(I, 0.5)")
+CORNER = ("--initial", "S=95,I=5")
+
+
+def test_data_and_a_scenario_have_the_probability_of_the_master_equation() -> None:
+    seen_by_half()
+    out, said = run("esirs", *CORNER, *OBSERVED, "--where", "max(I) <= 30", "-n", "200", "--json")
+    found = json.loads(out)
+    assert found["way"] == "exact"
+    assert found["log_evidence"] == pytest.approx(-9.458069, abs=1e-5)
+    assert found["log_conditional"] == pytest.approx(
+        found["log_probability"] - found["log_evidence"]
+    )
+    assert "observed: cases ~ binomial(I, 0.5), 4 values at step 3 to step 28" in said
+    assert f"P(scenario | data) = {math.exp(found['log_conditional']):.4g};" in said
+    with xr.open_dataset("reference.nc") as data:
+        assert int(data.I.max()) <= 30
+        assert json.loads(data.attrs["surrogate_observed"])["last_step"] == 28
+    few = ("--method", "filter", "--particles", "8000", "--force")
+    filtered = json.loads(
+        run("esirs", *CORNER, *OBSERVED, "--where", "max(I) <= 30", "-n", "200", "--json", *few)[0]
+    )
+    assert filtered["log_conditional"] == pytest.approx(
+        found["log_conditional"], abs=4 * filtered["log_conditional_error"]
+    )
+
+
+def test_drawn_parameters_take_the_filter_and_the_report_shows_their_posterior() -> None:
+    seen_by_half()
+    few = ("--particles", "8192", "-n", "100", "--json")
+    out, said = run("esirs", *CORNER, *OBSERVED, "--param", "beta=1..4", *few)
+    found = json.loads(out)
+    assert found["way"] == "filter"
+    assert "the master equation needs fixed parameters" in said
+    assert found["log_probability"] == pytest.approx(
+        -9.470955, abs=4 * found["log_probability_error"]
+    )
+    with xr.open_dataset("reference.nc") as data:
+        assert data.beta.dims == ("sample",)
+        config = json.loads(data.attrs["surrogate_config"])
+        assert config["parameters"]["beta"] == {"range": [1.0, 4.0]}
+
+
+def test_dates_are_the_axis_of_the_reference() -> None:
+    Path("flu.csv").write_text("date,B\n1978-01-22,1\n1978-01-24,26\n")
+    words = ("--observe", "flu.csv", "--map", "B=I", "--noise", "poisson(0.9*I)")
+    run("sir", *words, "--start", "1978-01-21", "--particles", "400", "-n", "20")
+    with xr.open_dataset("reference.nc") as data:
+        assert str(data.time.values[0])[:10] == "1978-01-21"
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "code"),
+    [
+        (["--observe", "none.csv"], "there is no file", 2),
+        (["--map", "cases=I"], "add --observe FILE", 2),
+        (["--unit", "day", "--where", "I(3) = 3"], "add --start", 2),
+        ([*OBSERVED, "--method", "rejection"], "neither met nor missed", 2),
+        ([*OBSERVED, "--method", "exact", "--param", "beta=1..4"], "fixed parameters", 2),
+        ([*OBSERVED, "--method", "filters"], "did you mean 'filter'", 2),
+    ],
+)
+def test_bad_arguments_about_data_are_refused(words: list[str], message: str, code: int) -> None:
+    seen_by_half()
+    assert message in run("esirs", *words, code=code)[1]
+    assert not Path("reference.nc").exists()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from surrogate.errors import ModelError
 from surrogate.kinds.trajectories.calendar import (
@@ -34,12 +35,7 @@ def starting(config: Mapping[str, Any], start: Any, unit: str | None = None) -> 
         )
     time = coords.get("time") or {}
     attrs = time.get("attrs") or {}
-    if unit is not None and not {unit, f"{unit}s"} & {*UNIT_SECONDS, *CALENDAR_UNITS}:
-        raise ModelError(
-            f"unknown unit {unit!r}", value=unit, allowed=[*UNIT_SECONDS, *CALENDAR_UNITS]
-        )
-    unit = str(attrs.get("units", "1")) if unit is None else unit
-    unit = f"{unit}s" if f"{unit}s" in UNIT_SECONDS else unit  # day, as simulators may say
+    unit = _unit(unit, attrs)
     dates = dates_from(start, [float(each) for each in list_in(layout, "times")], unit)
     packed = {
         "dims": ["time"],
@@ -52,3 +48,25 @@ def starting(config: Mapping[str, Any], start: Any, unit: str | None = None) -> 
         "layout": {**layout, "dates": [str(day) for day in dates]},
         "coords": {**coords, "time": packed},
     }
+
+
+def dated(data: xr.Dataset, start: Any, unit: str | None = None) -> xr.Dataset:
+    """Trajectories with dates on the time axis, the first of them `start`."""
+    unit = _unit(unit, data["time"].attrs)
+    dates = dates_from(start, data["time"].values.tolist(), unit)
+    return data.assign_coords(time=("time", dates, Clock(None, unit).dated_attrs))
+
+
+def _unit(requested: str | None, attrs: Mapping[str, Any]) -> str:
+    """The unit of times: the requested one, or that of the time axis."""
+    if requested is not None and not {requested, f"{requested}s"} & {
+        *UNIT_SECONDS,
+        *CALENDAR_UNITS,
+    }:
+        raise ModelError(
+            f"unknown unit {requested!r}",
+            value=requested,
+            allowed=[*UNIT_SECONDS, *CALENDAR_UNITS],
+        )
+    unit = str(attrs.get("units", "1")) if requested is None else requested
+    return f"{unit}s" if f"{unit}s" in UNIT_SECONDS else unit  # day, as simulators may say
