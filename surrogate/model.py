@@ -296,6 +296,10 @@ class Surrogate:
             if name not in (*known, "progress"):
                 raise unknown_keyword(name, known, "sample")
         solver = solver or self.default_solver
+        if solver != AUTOREGRESSIVE and self.codec.conditions():
+            raise ModelError(
+                f"a date is no part of {solver}", remedy=("leave out ", Setting("solver"))
+            )
         x = self.draw(samples, seed, solver=solver, **settings)
         return self.codec.to_dataset(x).assign_attrs(
             surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest

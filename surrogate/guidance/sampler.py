@@ -167,7 +167,7 @@ def _scenario(
     prior: Prior, rules: Mapping[str, Formula], settings: Settings, guided: bool
 ) -> Scenario:
     """The scenario of the rules; ImpossibleError if no data can meet them."""
-    formula = conjunction(*rules.values())
+    formula = conjunction(*rules.values(), *prior.codec.conditions().values())
     _check_instances(formula, prior)
     single = prior.codec.layout()
     layout = replace(single, instances=instances_of(formula))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+CALENDAR = "surrogate_calendar"  # cycles of the calendar to learn, if not chosen by a trial
 OVERLAP = "surrogate_overlap"  # windows on either side that share steps with one
 
 

@@ -131,6 +131,11 @@ class Codec(ABC):
         """Those of the rules that guidance makes samples obey."""
         return self.rules
 
+    def conditions(self) -> Mapping[str, Formula]:
+        """What holds beside any scenario, by name, and is no part of its probability: the place of
+        a date in cycles of the calendar. A decoder knows it."""
+        return NONE
+
     def followers(self) -> Mapping[str, DependentColumn]:
         """Signals that follow from the words of another."""
         return NONE

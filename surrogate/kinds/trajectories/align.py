@@ -13,6 +13,7 @@ from constraints import FormulaError, Layout, Signal
 from surrogate.errors import ModelError, as_model_error
 from surrogate.evaluation.weights import Array, relative_weights
 from surrogate.kinds.signals import described, layout_of, tensors_of
+from surrogate.kinds.trajectories.cycles import without_cycles
 
 MAX_VALUE = 1e150  # absolute values whose squares do not overflow
 MAX_ONE_HOT = 32  # categories of a variable that become one-hot columns: the most frequent
@@ -27,7 +28,7 @@ class Side:
 
     def __init__(self, data: xr.Dataset, who: str) -> None:
         self.who = who
-        self.data = data
+        self.data = data = without_cycles(data)
         try:
             self.layout: Layout = layout_of(data)
             tensors = tensors_of(data, self.layout)

@@ -24,6 +24,7 @@ import xarray as xr
 from torch import Tensor
 
 from constraints import Formula, Layout
+from constraints.ast.terms import Name
 from constraints.physics.linear_laws import LinearLaw, linear_laws
 from surrogate.errors import ModelError
 from surrogate.io.rules import all_rules, attribute, stated_in
@@ -54,11 +55,13 @@ class TimeSeriesCodec(Codec):
     ignored: tuple[str, ...] = ()  # variables of the data that are not learned
     # rules that were declared or found: name -> text
     stated: Mapping[str, str] = field(default_factory=dict)
-    # nats a value by which the logarithm of a variable won its trial
+    # nats a value by which the logarithm of a variable, or a cycle of the calendar, won its trial
     gains: Mapping[str, float] = field(default_factory=dict)
+    known: Mapping[str, float] = field(default_factory=dict)  # statics that a date fixes
 
     kind = "time series"
     noun = "trajectories"
+
     # --- fitting ----------------------------------------------------------------------------------
 
     @classmethod
@@ -132,6 +135,9 @@ class TimeSeriesCodec(Codec):
     def layout(self) -> Layout:
         """The signals that `decode` gives, as formulas see them."""
         return self.signals
+
+    def conditions(self) -> Mapping[str, Formula]:
+        return {name: Name(name).equals(y) for name, y in self.known.items()}
 
     def knowing(self, *, start: Any = None, unit: str | None = None, **named: Any) -> Self:
         """The same with dates on the time axis of its samples, the first of them `start`."""
@@ -381,19 +387,3 @@ class TimeSeriesCodec(Codec):
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The codec that `to_config` described; ModelError says what is wrong with a config."""
         return cls(**stored.from_config(config))
-
-
-def _type_of(variable: Variable) -> str:
-    return f"{variable.kind} {'for each sample' if variable.static else 'for each step'}"
-
-
-def fit_to(data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]) -> TimeSeriesCodec:
-    """The codec of training data; `transforms` that are not named are chosen by the data."""
-    with np.errstate(over="ignore", invalid="ignore"):  # which is reported below
-        codec = TimeSeriesCodec.fit(data, transforms={"*": "auto", **transforms}, learned=learned)
-    if not (codec.scale.isfinite() & codec.mean.isfinite() & (codec.scale > 0)).all():
-        raise ModelError(
-            "the values are too large or too small for their variance to be a number",
-            remedy="convert them to another unit",
-        )
-    return codec

@@ -134,6 +134,7 @@ def to_config(codec: TimeSeriesCodec) -> dict[str, Any]:
         "ignored": list(codec.ignored),
         **({"rules": dict(codec.stated)} if codec.stated else {}),
         **({"gains": dict(codec.gains)} if codec.gains else {}),
+        **({"known": dict(codec.known)} if codec.known else {}),
     }
 
 
@@ -196,15 +197,17 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         "about": _text(config, "about"),
         "ignored": tuple(str(name) for name in list_in(config, "ignored")),
         "stated": rules_in_config(config),
-        "gains": _read_gains(config),
+        "gains": _read_numbers(config, "gains"),
+        "known": _read_numbers(config, "known"),
     }
 
 
-def _read_gains(config: Mapping[str, Any]) -> dict[str, float]:
-    found = mapping_in(config, "gains") if "gains" in config else {}
-    if not all(isinstance(gain, (int, float)) for gain in found.values()):
-        raise ModelError("in the codec, gains are numbers", value=dict(found))
-    return {str(name): float(gain) for name, gain in found.items()}
+def _read_numbers(config: Mapping[str, Any], key: str) -> dict[str, float]:
+    """Numbers by the names of variables; earlier versions have none."""
+    found = mapping_in(config, key) if key in config else {}
+    if not all(isinstance(number, (int, float)) for number in found.values()):
+        raise ModelError(f"in the codec, {key} are numbers", value=dict(found))
+    return {str(name): float(number) for name, number in found.items()}
 
 
 def _text(config: Any, key: str) -> str:

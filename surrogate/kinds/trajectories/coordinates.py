@@ -74,11 +74,21 @@ def notes(variables: Sequence[Variable], gains: Mapping[str, float]) -> list[str
     """Which variables are not learned as levels, and why; `gains`: of the logarithms that won."""
     bounded = [v.name for v in variables if v.static and v.transform.kind == "logit"]
     found = [f"logit of {', '.join(bounded)} between known ends"] if bounded else []
-    if gains:
-        won = ", ".join(f"{name} +{gain:.2f}" for name, gain in gains.items())
-        trial = f"by a trial on held-out samples: {won} nats a value"
-        found.append(f"logarithms of {', '.join(gains)}, {trial}")
+    cycles = [v.name for v in variables if v.cycle is not None]
+    logs = [name for name in gains if name not in cycles]
+    found += [f"logarithms of {', '.join(logs)}{_won(logs, gains)}"] if logs else []
+    found += [f"{', '.join(cycles)} beside them{_won(cycles, gains)}"] if cycles else []
     return found
+
+
+def _won(names: Sequence[str], gains: Mapping[str, float]) -> str:
+    """By which trial, if there was one."""
+    won = [
+        f"{name} +{gains[name]:.{2 if gains[name] >= 0.1 else 3}f}"
+        for name in names
+        if name in gains
+    ]
+    return f", by a trial on held-out samples: {', '.join(won)} nats a value" if won else ""
 
 
 def _thinned(rows: np.ndarray) -> np.ndarray:

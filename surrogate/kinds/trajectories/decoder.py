@@ -89,7 +89,7 @@ class TrajectoryDecoder(Decoder):
             v.name: shifted(values[v.name]).gather(1, t) for v in (*sites.numbers, *sites.words)
         }
         every = own.features.stacks(values)
-        past = own.features.past(values, t, every)
+        past = own.features.waves(values, t) + own.features.past(values, t, every)
         stack = None if every is None else _at(every, t)
         seen = own.step_input(context, statics, before, past, noisy_at, own.told(sigma), t)
         now = {

@@ -21,6 +21,8 @@ from surrogate.kinds.trajectories.sites import STATIC, Site, latent
 from surrogate.kinds.trajectories.variables import Variable
 from surrogate.kinds.weighted import MIN_LOG_SHARE, Weighted
 
+KNOWN_SLACK = 1e-9  # relative, by which a condition may miss a value that is known
+
 
 class Drawing:
     """Trajectories of one instance (B, C, T) while they are drawn.
@@ -45,7 +47,7 @@ class Drawing:
         self.weighted, self.rows, self.settled = weighted, torch.arange(len(noisy)), False
         self.given = given
         self.count = len(noisy)
-        blind = math.isinf(sigma)  # then all have the same context
+        self.blind = blind = math.isinf(sigma)  # then all have the same context
         self.noisy = torch.zeros_like(noisy[:1]) if blind else noisy
         self.sigma = torch.full((len(self.noisy),), BLIND if blind else sigma)
         context, shrunk = conditionals.context(self.noisy, self.sigma)
@@ -65,7 +67,10 @@ class Drawing:
             head = self.conditionals.static_heads[j](
                 torch.cat([seen, *(each[:, None] for each in statics)], 1)
             )
-            known[v.name] = self._draw(v, head, j, STATIC, None, None)
+            if v.name in sites.codec.known:
+                known[v.name] = self._known(v, head, j, statics)
+            else:
+                known[v.name] = self._draw(v, head, j, STATIC, None, None)
             statics += features.static(v, known[v.name])
         for v in sites.constants:
             known[v.name] = sites.constant(v, 0, self.count)
@@ -74,7 +79,8 @@ class Drawing:
         remembered = features.order if features.remembers else {}
         memories = {name: Memory(self.count) for name in remembered}
         for t in range(sites.steps):
-            past = [each for own in memories.values() for each in own.features]
+            past = features.waves(known, t)
+            past += [each for own in memories.values() for each in own.features]
             noisy = {v.name: self.shrunk[:, sites.channels[v.name], t] for v in sites.series}
             seen = self.conditionals.step_input(
                 self.context[:, t], statics, before, past, noisy, self.told, t
@@ -142,6 +148,32 @@ class Drawing:
         else:
             y = self._number(v, head, site, remainder, last, around, given)
         self._place(v, y, t)
+        return y
+
+    def _known(self, v: Variable, head: Tensor, j: int, statics: list[Tensor]) -> Tensor:
+        """Place a static y that a date fixes, (B,). Samples are from p(x | y), which has the weight
+        p(y | noisy point) / p(y): 1 where there is no noisy point."""
+        site = self.instance, STATIC, j
+        y = torch.full((self.count,), self.sites.codec.known[v.name], dtype=torch.float64)
+        own = self.conditionals
+        weight = torch.zeros_like(y)
+        if not self.blind:
+            sigma, nothing = torch.full((1,), BLIND), torch.zeros_like(self.noisy[:1])
+            seen = own.static_input(j, own.context(nothing, sigma)[0], nothing, sigma)
+            seen = torch.cat([seen.expand(self.count, -1), *(each[:, None] for each in statics)], 1)
+            low, high = own.interval(v, y, None, None)
+            for sign, each in ((1, head), (-1, own.static_heads[j](seen))):
+                part = own.distribution(v, each, None, 0).log_likelihood(y, (low, high))
+                weight = weight + sign * part.double()
+        remainder = self.conditions.at(
+            site, self.sites.coordinates(site)[:: self.sites.steps], self.sites.steps
+        )
+        if remainder is not None:
+            low, high = remainder.interval()
+            slack = KNOWN_SLACK * (1 + y.abs())
+            weight = torch.where((low - slack <= y) & (y <= high + slack), weight, -torch.inf)
+        self._settle(site, weight)
+        self._place(v, y, STATIC)
         return y
 
     def _settle(self, site: Site, log_probability: Tensor) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from surrogate.kinds.trajectories import process
+from surrogate.kinds.trajectories.cycles import HARMONICS
 from surrogate.kinds.trajectories.prediction import LAGS, LinearPrediction, stacks
 from surrogate.kinds.trajectories.sites import Sites, latent
 from surrogate.kinds.trajectories.variables import Variable
@@ -131,8 +132,9 @@ class Features(nn.Module):
         before += sum(len(v.categories) for v in sites.words)
         drawn = len(sites.series) - len(sites.words)
         past = (RECENT + 2 * len(DECAYS)) * drawn if self.remembers else 0
+        waves = 2 * HARMONICS * len(sites.cycles)
         noisy = 2 * drawn + sum(len(v.categories) for v in sites.words)
-        return before + past + noisy + 1
+        return before + past + waves + noisy + 1
 
     # --- of values --------------------------------------------------------------------------------
 
@@ -207,6 +209,13 @@ class Features(nn.Module):
                 steps = torch.arange(self.sites.steps).expand_as(y)
                 change = self.change(v, y, shifted(y), steps, stack)
                 found += [each.gather(1, t) for each in memory(change)]
+        return found
+
+    def waves(self, values: Mapping[str, Tensor], t: Step) -> list[Tensor]:
+        """Harmonics of the calendar at steps t, by values of the cycles' variables: (...) each."""
+        found: list[Tensor] = []
+        for name, cycle in self.sites.cycles.items():
+            found += cycle.harmonics(values[name], self.sites.elapsed[t])
         return found
 
     # --- scales -----------------------------------------------------------------------------------

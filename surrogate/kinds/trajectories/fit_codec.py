@@ -24,6 +24,7 @@ from surrogate.kinds.codec import Samples
 from surrogate.kinds.signals import slices
 from surrogate.kinds.trajectories import coordinates
 from surrogate.kinds.trajectories.conservation import Law, Relation, checked_laws, solve
+from surrogate.kinds.trajectories.cycles import completed
 from surrogate.kinds.trajectories.rules import laws_in_rules
 from surrogate.kinds.trajectories.statistics import Edges, Levels, Moments, Totals
 from surrogate.kinds.trajectories.transforms import for_counts, from_text
@@ -86,7 +87,9 @@ def fit(
     undecided = [
         v
         for v in variables
-        if v.kind in NUMBER_KINDS and _requested_transform(v, transforms) == AUTO_TRANSFORM
+        if v.kind in NUMBER_KINDS
+        and v.cycle is None
+        and _requested_transform(v, transforms) == AUTO_TRANSFORM
     ]
     decided = coordinates.by_range(undecided, signals)
     trials = coordinates.choose(data, [v for v in undecided if v.name not in decided], learned)
@@ -99,7 +102,10 @@ def fit(
     moments, edges, levels = _second_pass(data, variables, relations, rows)
     variables = tuple(_with_ends(v, edges[v.name], signals) for v in variables)
     variables = tuple(
-        replace(v, levels=levels[v.name].found) if v.name in levels else v for v in variables
+        replace(v, levels=v.cycle.values if v.cycle is not None else levels[v.name].found)
+        if v.name in levels
+        else v
+        for v in variables
     )
     mean = torch.cat([each.mean.expand(-1, steps) for each in moments])
     scale = torch.cat([each.scale.expand(-1, steps) for each in moments])
@@ -119,6 +125,7 @@ def values_of(
     samples: Samples,
 ) -> dict[str, Tensor]:
     """Every variable (n, T) or (n, 1), totals too; ModelError where a relation does not hold."""
+    data = completed(data, [v.cycle for v in variables if v.cycle is not None])
     values = {v.name: read(data, v, samples) for v in variables if not v.total}
     kinds = {v.name: v.kind for v in variables}
     for relation in relations:

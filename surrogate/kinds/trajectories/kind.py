@@ -99,7 +99,7 @@ class Trajectories(Kind):
         self, data: xr.Dataset, learned: np.ndarray, transforms: Mapping[str, str]
     ) -> Codec:
         """`transforms`: variable -> "identity", "log", "logit(LOW, HIGH)"; else by the data."""
-        return trajectories.codec.fit_to(data, learned, transforms)
+        return trajectories.chosen_codec.fit_to(data, learned, transforms)
 
     def codec_from_config(self, config: Mapping[str, Any]) -> Codec:
         return trajectories.codec.TimeSeriesCodec.from_config(config)

@@ -9,6 +9,7 @@ import xarray as xr
 from constraints.errors import Action
 from surrogate.errors import ModelError
 from surrogate.kinds.trajectories.conservation import Relation
+from surrogate.kinds.trajectories.cycles import completed
 from surrogate.kinds.trajectories.layout import same_grid
 from surrogate.kinds.trajectories.variables import Variable, survey
 
@@ -22,8 +23,10 @@ def check_match(
     data: xr.Dataset,
 ) -> None:
     """ModelError unless the dataset has these variables and this grid."""
+    data = completed(data, [v.cycle for v in variables if v.cycle is not None])
     signals, found, _ = survey(data)
     own = {v.name: v for v in variables if not v.total}
+    found = tuple(v for v in found if v.cycle is None or v.name in own)
     others = {v.name: v for v in found}
     _same_names(list(own), list(others))
     totals = {relation.total for relation in relations}

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
+from surrogate.kinds.trajectories.cycles import Cycle
 from surrogate.kinds.trajectories.transforms import COUNT_MARGIN, Identity
 from surrogate.kinds.trajectories.variables import Variable
 
@@ -32,12 +33,24 @@ class Sites:
         self.rows, self.channels = codec.channels_of()
         drawn = [v for v in codec.variables if v.name in self.channels]
         self.statics = [v for v in drawn if v.static]
+        self.statics.sort(key=lambda v: v.cycle is None)  # which a date may fix, come first
         self.series = [v for v in drawn if not v.static]
         self.words = [v for v in self.series if v.kind == "words"]
         # numbers over time, drawn, restored or constant
         every = [v for v in codec.variables if not v.static and not v.total]
         self.numbers = [v for v in every if v.kind != "words"]
         self.constants = [v for v in codec.variables if v.static and v.name not in self.channels]
+
+    @cached_property
+    def cycles(self) -> dict[str, Cycle]:
+        """Cycles of the calendar by the static that holds the place in them."""
+        return {v.name: v.cycle for v in self.statics if v.cycle is not None}
+
+    @cached_property
+    def elapsed(self) -> Tensor:
+        """Times since the first step, (T,)."""
+        times = torch.tensor(self.codec.times, dtype=torch.float64)
+        return times - times[0]
 
     @cached_property
     def free(self) -> Tensor:

@@ -20,6 +20,7 @@ from surrogate.kinds.trajectories.calendar import (
     dates_from,
 )
 from surrogate.kinds.trajectories.config_layout import list_in, mapping_in
+from surrogate.kinds.trajectories.cycles import Cycle
 
 
 def starting(config: Mapping[str, Any], start: Any, unit: str | None = None) -> dict[str, Any]:
@@ -43,10 +44,15 @@ def starting(config: Mapping[str, Any], start: Any, unit: str | None = None) -> 
         "values": dates.view(np.int64).tolist(),
         "attrs": Clock(None, unit).dated_attrs,
     }
+    known = {}
+    for variable in list_in(config, "variables"):
+        if (cycle := Cycle.of(variable.get("attrs") or {})) is not None:
+            known[str(variable["name"])] = float(cycle.begins(dates[:1])[0])
     return {
         **config,
         "layout": {**layout, "dates": [str(day) for day in dates]},
         "coords": {**coords, "time": packed},
+        **({"known": known} if known else {}),
     }
 
 

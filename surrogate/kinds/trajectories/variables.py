@@ -24,6 +24,7 @@ from surrogate.errors import ModelError, as_model_error
 from surrogate.kinds.codec import Samples, plain
 from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.signals import layout_of, slices
+from surrogate.kinds.trajectories.cycles import Cycle
 from surrogate.kinds.trajectories.transforms import Identity, Transform, dequantised, rounded
 
 VALUE_KINDS = ("real", "integer", "boolean", "words")
@@ -59,6 +60,11 @@ class Variable:
         if self.kind != "words":
             return (self.name,)
         return tuple(f"{self.name}: {word}" for word in self.categories)
+
+    @property
+    def cycle(self) -> Cycle | None:
+        """The cycle of the calendar whose place it holds."""
+        return Cycle.of(self.attrs) if self.static and self.kind == "real" else None
 
     def spread(self, values: Tensor) -> Tensor:
         """Values (n, T) over the channels (n, K, T), in data units: words are one-hot."""
@@ -141,6 +147,8 @@ def survey(data: xr.Dataset) -> tuple[Layout, tuple[Variable, ...], tuple[str, .
 
 
 def _kind(array: xr.DataArray, signal: Signal | None) -> str | None:
+    if array.dims == ("sample",) and Cycle.of(array.attrs) is not None:
+        return "real"  # with few values, whether these are whole or not
     match getattr(array.dtype, "kind", "O"):
         case "b":
             return "boolean"
