@@ -61,17 +61,55 @@ def refuse(observe: str | None, observing: Mapping[str, Any]) -> None:
         )
 
 
+def opened(observe: str | None, say: Callable[[str], None]) -> Any:
+    """The data in the file; None without one."""
+    return None if observe is None else reading.opened(observe, {}, say).data
+
+
+def beginning(
+    kind: Kind, start: str | None, unit: str | None, data: Any, observing: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What says on which date samples begin: --start, or else dates of the observed data."""
+    refuse_unit(start, unit)
+    if start is not None and "start" not in kind.formula_names:
+        raise UsageError(
+            f"--start is the date of the first step, and {kind.name} have no steps",
+            value=start,
+            remedy="leave it out",
+        )
+    found: dict[str, Any] = {} if start is None else {"start": start, "unit": unit}
+    if data is not None and "observed" in kind.formula_names:
+        found["observed"] = data, ObservationOptions(**observing)
+    return found
+
+
+def started(
+    kind: Kind, config: dict[str, Any], begun_by: Mapping[str, Any], say: Callable[[str], None]
+) -> dict[str, Any]:
+    """The description of a model with dates on the time axis, where these are known."""
+    codec = config.get("codec")
+    if not begun_by or not isinstance(codec, Mapping):
+        return config
+    made = kind.config_knowing(codec, **begun_by)
+    dates = made["layout"].get("dates")
+    if dates and "start" not in begun_by and not codec["layout"].get("dates"):
+        say(f"first step: {dates[0]}, as first observed (--start says otherwise)")
+    return {**config, "codec": made}
+
+
 def observed(
     observe: str | None,
     observing: Mapping[str, Any],
     kind: Kind,
     layout: Layout,
     say: Callable[[str], None],
+    data: Any = None,
 ) -> Observed | None:
-    """What was observed; what was understood of the file is printed."""
-    if observe is None:
+    """What was observed; what was understood of the file is printed. `data`: what it holds, if it
+    was read before."""
+    data = opened(observe, say) if data is None else data
+    if data is None:
         return None
-    data = reading.opened(observe, {}, say).data
     found = kind.observed(data, layout, ObservationOptions(**observing))
     for note in found.notes:
         reading.escaped(say)(note)

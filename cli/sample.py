@@ -149,13 +149,15 @@ def command(
     pictures.check_scenery(named)
     if observe is not None:
         files.check_exists(observe)
-    config = _started(kind, config, start, unit)
     say = console.messages(quiet)
+    data = observed_data.opened(observe, say.print)
+    begun_by = observed_data.beginning(kind, start, unit, data, observing)
+    config = observed_data.started(kind, config, begun_by, say.print)
     known = scenario and isinstance(config.get("codec"), Mapping)
     layout = kind.layout_in_config(config["codec"]) if known else None
     seen = None
     if layout is not None:
-        seen = observed_data.observed(observe, observing, kind, layout, say.print)
+        seen = observed_data.observed(observe, observing, kind, layout, say.print, data)
         stated = {} if seen is None else seen.statements
         _refuse_impossible(kind, config, layout, where, bridge, stated, settings["end"])
 
@@ -168,11 +170,11 @@ def command(
     options.compute_on(device, threads)
     found = Surrogate.load(folder)
     _refuse_bridges(bridge, found)
-    if start is not None:
-        found = found.knowing(start=start, unit=unit)
+    if begun_by:
+        found = found.knowing(**begun_by)
     if layout is None:
         layout = found.codec.layout()
-        seen = observed_data.observed(observe, observing, kind, layout, say.print)
+        seen = observed_data.observed(observe, observing, kind, layout, say.print, data)
     names = list(found.codec.layout().names)
     targets = found.kind.targets(out, force, names)
     scenery = pictures.read_scenery(named, found.codec.layout())
@@ -260,23 +262,6 @@ def _next(
     rules = "".join(f" --where {shlex.quote(rule)}" for rule in where)
     verb = "report" if scenario else "evaluate"
     return f"surrogate {verb} {name} --against {shlex.quote(data)}{rules}"
-
-
-def _started(
-    kind: Kind, config: dict[str, Any], start: str | None, unit: str | None
-) -> dict[str, Any]:
-    """The description of a model with dates on the time axis, the first of them `start`."""
-    codec = config.get("codec")
-    observed_data.refuse_unit(start, unit)
-    if start is None or not isinstance(codec, Mapping):
-        return config
-    if "start" not in kind.formula_names:
-        raise UsageError(
-            f"--start is the date of the first step, and {kind.name} have no steps",
-            value=start,
-            remedy="leave it out",
-        )
-    return {**config, "codec": kind.config_knowing(codec, start=start, unit=unit)}
 
 
 def _refuse_impossible(

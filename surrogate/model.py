@@ -297,9 +297,7 @@ class Surrogate:
                 raise unknown_keyword(name, known, "sample")
         solver = solver or self.default_solver
         if solver != AUTOREGRESSIVE and self.codec.conditions():
-            raise ModelError(
-                f"a date is no part of {solver}", remedy=("leave out ", Setting("solver"))
-            )
+            raise ModelError(f"{solver} knows no dates", remedy=("leave out ", Setting("solver")))
         x = self.draw(samples, seed, solver=solver, **settings)
         return self.codec.to_dataset(x).assign_attrs(
             surrogate_seed=seed, surrogate_solver=solver, surrogate_model=self.digest
@@ -308,7 +306,9 @@ class Surrogate:
     def knowing(self, **named: Any) -> Self:
         """The same model, for formulas that name more: see `ImageCodec.knowing`; of trajectories,
         with the date of the first step, `start`."""
-        return replace(self, codec=self.codec.knowing(**named))
+        codec = self.codec.knowing(**named)
+        decoder = self.decoder and self.decoder.knowing(codec)
+        return replace(self, codec=codec, decoder=decoder)
 
     def log_likelihood(
         self, data: xr.Dataset | pd.DataFrame, seed: int = 0, levels: int = 60

@@ -202,6 +202,13 @@ class TableOfRuns:
         choices=("refuse", "steps"),
         type=str,
     )
+    calendar: str | None = option(
+        None,
+        help="Learn the place of windows in these cycles of the calendar: year, week, day, several "
+        "with commas, or none [default: those that a trial on left-out windows favours].",
+        metavar="CYCLES",
+        type=str,
+    )
 
 
 SHARED_OPTIONS = ("columns", "missing")  # with tables of rows; the others tell that rows are steps

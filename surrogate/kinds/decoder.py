@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -120,6 +121,10 @@ class Decoder(nn.Module, ABC):
 
     handover: float = HANDOVER  # the noise level at which it takes over from the diffusion
     plain_handover: float = HANDOVER  # the same for plain samples, which have nothing to meet
+
+    def knowing(self, codec: Any) -> Self:
+        """The same for a codec that knows more (`Codec.conditions`)."""
+        return self
 
     @abstractmethod
     def measure(self, clean: Tensor) -> None:

@@ -40,8 +40,6 @@ def with_given(
                 remedy=("give them: ", Setting("given")),
             )
         return where, rest, {}
-    known = {name: rest[name] for name in kind.formula_names if name in rest}
-    layout = codec.knowing(**known).layout() if known else codec.layout()
     if isinstance(data, (str, Path)):
         data = read(data)
     options["noise"] = _distributions(options.get("noise", ()))
@@ -52,7 +50,12 @@ def with_given(
             value=columns,
             remedy='write columns={"B": "I"}',
         )
-    found = kind.observed(data, layout, ObservationOptions(**options))
+    observing = ObservationOptions(**options)
+    if "observed" in kind.formula_names:
+        rest["observed"] = data, observing
+    known = {name: rest[name] for name in kind.formula_names if name in rest}
+    layout = codec.knowing(**known).layout() if known else codec.layout()
+    found = kind.observed(data, layout, observing)
     stated = {} if where is None else rules_from(where, layout)
     return {**stated, **found.statements}, rest, {RECORD: json.dumps(found.record)}
 

@@ -74,7 +74,8 @@ def read(path: str | Path, **options: Any) -> Any:
     Dataset with the variable `image`.
 
     Formats: netCDF, Zarr, CSV, TSV, Parquet, .npz, .npy, IDX, a folder of PNG and JPEG. Options:
-    tables of time steps take time, id, wide, columns, window, stride, pool, missing, irregular;
+    tables of time steps take time, id, wide, columns, window, stride, pool, missing, irregular,
+    calendar;
     tables of rows columns, types, missing; images array, labels, size, grey, skip_damaged.
 
         sg.read("cases.csv", time="week", columns=["cases"], window=52)

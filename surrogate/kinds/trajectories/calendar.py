@@ -25,6 +25,7 @@ UNIT_SECONDS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, 
 CALENDAR_UNITS = {"months": 30.44, "years": 365.24}  # mean days
 TRADING_DAYS = "trading days"
 ROWS = "rows"
+SINCE_START = "since the start of each sample"  # what times of windows are
 STEP_UNIT = "step_unit"  # attribute of a time axis of dates
 DATES = "datetime64[us]"
 
@@ -45,8 +46,7 @@ class Clock:
     @property
     def attrs(self) -> dict[str, str]:
         """Of an axis of times from the start of each sample."""
-        since = "since the start of each sample"
-        name = f"{self.unit} {since}" if self.length else self.column or "step"
+        name = f"{self.unit} {SINCE_START}" if self.length else self.column or "step"
         return {"long_name": name, "axis": "T", "units": "1" if self.unit == ROWS else self.unit}
 
     @property

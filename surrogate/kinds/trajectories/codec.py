@@ -139,11 +139,18 @@ class TimeSeriesCodec(Codec):
     def conditions(self) -> Mapping[str, Formula]:
         return {name: Name(name).equals(y) for name, y in self.known.items()}
 
-    def knowing(self, *, start: Any = None, unit: str | None = None, **named: Any) -> Self:
-        """The same with dates on the time axis of its samples, the first of them `start`."""
+    def knowing(
+        self, *, start: Any = None, unit: str | None = None, observed: Any = None, **named: Any
+    ) -> Self:
+        """The same with dates on the time axis of its samples, the first of them `start`, or the
+        first of the dates of `observed` data."""
         if named:
             return super().knowing(**named)
-        return self if start is None else self.from_config(starting(self.to_config(), start, unit))
+        if start is None and observed is None:
+            return self
+        config = self.to_config()
+        made = starting(config, start, unit, observed)
+        return self if made == config else self.from_config(made)
 
     @cached_property
     def _encoded(self) -> tuple[Variable, ...]:

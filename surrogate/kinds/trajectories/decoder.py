@@ -7,6 +7,9 @@ training step looks at some steps of each trajectory, given its exact past.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from copy import copy
+from typing import Self
 
 import torch
 from torch import Generator, Tensor
@@ -36,6 +39,12 @@ class TrajectoryDecoder(Decoder):
         super().__init__()
         self.conditionals = Conditionals(codec, width, depth)
         self.sites = self.conditionals.sites
+        self.known: Mapping[str, float] = {}  # statics that a date fixes
+
+    def knowing(self, codec: TimeSeriesCodec) -> Self:
+        made = copy(self)  # of the same weights
+        made.known = codec.known
+        return made
 
     def measure(self, clean: Tensor) -> None:
         self.conditionals.features.measure(self.sites.values(clean))
@@ -150,7 +159,8 @@ class TrajectoryDecoder(Decoder):
         state = Weighted.of(len(groups), pins, particles)
         made: list[Tensor] = []
         for i in range(groups.shape[1]):
-            drawing = Drawing(self.conditionals, groups[:, i], sigma, uniform, conditions, i, state)
+            own = self.conditionals, self.known, groups[:, i], sigma
+            drawing = Drawing(*own, uniform, conditions, i, state)
             x, rows = drawing.run()
             groups, made = groups[rows], [*(each[rows] for each in made), x]
         x = torch.stack(made, 1).reshape(-1, *shape)
@@ -169,7 +179,8 @@ class TrajectoryDecoder(Decoder):
         state = Weighted.of(len(groups), pins, None)
         for i, (own, x) in enumerate(zip(groups.unbind(1), given.unbind(1), strict=True)):
             values = self.sites.values(x)
-            Drawing(self.conditionals, own, sigma, None, conditions, i, state, values).run()
+            given_to = self.conditionals, self.known, own, sigma
+            Drawing(*given_to, None, conditions, i, state, values).run()
         return state.log_weights + conditions.log_weights()
 
     def _groups(self, x: Tensor, pins: Pins, dtype: torch.dtype = torch.float32) -> Tensor:

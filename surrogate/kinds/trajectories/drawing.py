@@ -7,6 +7,7 @@ under the conditions.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -27,12 +28,14 @@ KNOWN_SLACK = 1e-9  # relative, by which a condition may miss a value that is kn
 class Drawing:
     """Trajectories of one instance (B, C, T) while they are drawn.
 
-    `given`: values (`Sites.values`) to visit instead of drawing them from `uniform`.
+    `known`: statics that a date fixes. `given`: values (`Sites.values`) to visit
+    instead of drawing them from `uniform`.
     """
 
     def __init__(
         self,
         conditionals: Conditionals,
+        known: Mapping[str, float],
         noisy: Tensor,
         sigma: float,
         uniform: Uniforms | None,
@@ -42,7 +45,7 @@ class Drawing:
         given: Values | None = None,
     ) -> None:
         self.conditionals, self.sites = conditionals, conditionals.sites
-        self.features = conditionals.features
+        self.features, self.fixed = conditionals.features, known
         self.uniform, self.conditions, self.instance = uniform, conditions, instance
         self.weighted, self.rows, self.settled = weighted, torch.arange(len(noisy)), False
         self.given = given
@@ -67,7 +70,7 @@ class Drawing:
             head = self.conditionals.static_heads[j](
                 torch.cat([seen, *(each[:, None] for each in statics)], 1)
             )
-            if v.name in sites.codec.known:
+            if v.name in self.fixed:
                 known[v.name] = self._known(v, head, j, statics)
             else:
                 known[v.name] = self._draw(v, head, j, STATIC, None, None)
@@ -154,7 +157,7 @@ class Drawing:
         """Place a static y that a date fixes, (B,). Samples are from p(x | y), which has the weight
         p(y | noisy point) / p(y): 1 where there is no noisy point."""
         site = self.instance, STATIC, j
-        y = torch.full((self.count,), self.sites.codec.known[v.name], dtype=torch.float64)
+        y = torch.full((self.count,), self.fixed[v.name], dtype=torch.float64)
         own = self.conditionals
         weight = torch.zeros_like(y)
         if not self.blind:

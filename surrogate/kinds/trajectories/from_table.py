@@ -20,7 +20,7 @@ import xarray as xr
 
 from constraints.errors import Setting, nearest
 from surrogate.errors import ModelError
-from surrogate.io.attributes import OVERLAP
+from surrogate.io.attributes import CALENDAR, OVERLAP
 from surrogate.io.tables import iso
 from surrogate.kinds.trajectories.calendar import Clock
 from surrogate.kinds.trajectories.from_wide import dates_in, from_wide, steps_in
@@ -54,6 +54,7 @@ def trajectories_from_table(
     missing: str = "refuse",
     pool: str | None = None,
     irregular: str = "refuse",
+    calendar: str | None = None,
 ) -> tuple[xr.Dataset, str]:
     """Trajectories (sample, time), and a summary of how the table was read.
 
@@ -63,8 +64,9 @@ def trajectories_from_table(
     some. `pool`: treat each column as a run of its own of one variable with this name, so that
     seven cities are samples of "cases". `irregular`: "refuse" times that are not evenly spaced, or
     take rows as "steps" all the same. Trading days, without weekends and holidays, are even.
+    `calendar`: cycles that are learned beside windows, "year,day" or "none" (see `cycle_trial`).
     """
-    table = _checked(frame, time, id, columns, window, stride, missing, pool, irregular)
+    table = _checked(frame, time, id, columns, window, stride, missing, pool, irregular, calendar)
     used = {id, *(columns or ())}
     column = time or next(
         (c for c in table.columns if c.lower() in TIME_COLUMNS and c not in used), None
@@ -105,6 +107,8 @@ def trajectories_from_table(
     data, understood = to_dataset(made, summary)
     if window is not None and stride is not None and stride < window:
         data.attrs[OVERLAP] = math.ceil(window / stride) - 1
+    if calendar is not None:
+        data.attrs[CALENDAR] = calendar
     return data, understood
 
 
@@ -118,6 +122,7 @@ def _checked(
     missing: str,
     pool: str | None,
     irregular: str,
+    calendar: str | None,
 ) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise ModelError("the table is empty", remedy="give one with a header and rows")
@@ -148,6 +153,12 @@ def _checked(
         raise ModelError(
             "stride is the distance between the starts of windows",
             remedy=("give the length of windows as well (", Setting("window"), ")"),
+        )
+    if calendar is not None and window is None:
+        raise ModelError(
+            "calendar is about windows, which begin on different dates",
+            value=calendar,
+            remedy=("give the length of windows (", Setting("window"), "), or leave it out"),
         )
     if pool is not None and not pool.strip():
         raise ModelError(f"pool is a name for the variable, not {pool!r}", value=pool)

@@ -140,7 +140,7 @@ class Trajectories(Kind):
     # --- formulas and sampling --------------------------------------------------------------------
 
     bridges = True
-    formula_names = ("start", "unit")  # the date of the first step, the unit of times
+    formula_names = ("start", "unit", "observed")  # the first date, the unit, observed dates
 
     def layout(self, data: Any, instances: int | None = None) -> Layout:
         return trajectories.layout.layout(data, instances)

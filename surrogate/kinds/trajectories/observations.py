@@ -23,6 +23,7 @@ from surrogate.errors import ModelError
 from surrogate.io.reading import ObservationOptions
 from surrogate.kinds.observed import Observed, joined, sources
 from surrogate.kinds.trajectories.date_formats import read_dates
+from surrogate.kinds.trajectories.records import GRID_TOLERANCE
 
 TIME_NAMES = ("time", "date", "step", "day", "week", "month", "year", "t")  # of columns
 STEP = "step"
@@ -126,6 +127,23 @@ def as_frame(data: Any) -> pd.DataFrame:
     return data.reset_index(names=[str(name)]) if name not in data else data.reset_index(drop=True)
 
 
+def observed_dates(data: Any, options: ObservationOptions) -> np.ndarray | None:
+    """The dates of observed data, ascending, each once; None where times are numbers."""
+    frame = as_frame(data)
+    when = time_column(frame, options.time)
+    if _numeric(frame[when]):
+        return None
+    dates = _dates(frame[when].dropna(), when)
+    return np.unique(dates[~np.isnat(dates)]) if len(dates) else None
+
+
+def _dates(column: pd.Series[Any], name: str) -> np.ndarray:
+    """A column of dates, (N,) datetime64[us]; NaT where they are missing."""
+    dates = column.to_numpy()
+    dates = dates if dates.dtype.kind == "M" else read_dates(column, name)[0]
+    return dates.astype("datetime64[us]")
+
+
 def time_column(frame: pd.DataFrame, requested: str | None) -> str:
     """The column of times: the requested one, or one with a usual name."""
     names = [str(name) for name in frame]
@@ -192,7 +210,8 @@ class Grid:
         rows = rows[np.isin(at[rows], np.unique(at[rows])[:: options.every])]
         nearest = np.abs(at[rows, None] - self.times).argmin(1)
         gap = np.diff(self.times).min(initial=np.inf) if len(self.times) > 1 else 1.0
-        off = np.abs(at[rows] - self.times[nearest]) > GRID_SLACK * gap
+        slack = GRID_TOLERANCE if self.dated else GRID_SLACK
+        off = np.abs(at[rows] - self.times[nearest]) > slack * gap
         far = (at[rows] > self.times[-1] + gap / 2) | (at[rows] < self.times[0] - gap / 2)
         if far.any():
             bad = column.iloc[rows[far][0]]
@@ -219,8 +238,7 @@ class Grid:
         """The column (N,) in the unit of the grid; NaN where a time is missing."""
         if _numeric(column):
             return column.to_numpy(np.float64)
-        dates = column.to_numpy()
-        dates = dates if dates.dtype.kind == "M" else read_dates(column, name)[0]
+        dates = _dates(column, name)
         return np.where(np.isnat(dates), np.nan, _seconds(dates))
 
     def _last(self, upto: str | float | None) -> float:
