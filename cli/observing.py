@@ -10,6 +10,7 @@ import click
 from cli import complete, reading
 from cli.errors import UsageError
 from cli.sections import section
+from constraints.ast.dates import canonical_date
 from surrogate.io.reading import ObservationOptions
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def started(
     made = kind.config_knowing(codec, **begun_by)
     dates = made["layout"].get("dates")
     if dates and "start" not in begun_by and not codec["layout"].get("dates"):
-        say(f"first step: {dates[0]}, as first observed (--start says otherwise)")
+        say(f"first step: {canonical_date(dates[0])}, as first observed (--start says otherwise)")
     return {**config, "codec": made}
 
 

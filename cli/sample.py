@@ -241,7 +241,7 @@ def command(
 
 def _tell_parameters(table: pd.DataFrame, say: Console) -> None:
     """Credible intervals of the numbers that a trajectory has once, such as its parameters."""
-    for row in table[table["time"].isna()].head(MAX_PARAMETERS).itertuples():
+    for row in table[table["time"].isna() & (table["sd"] > 0)].head(MAX_PARAMETERS).itertuples():
         words = f"{row.variable} {row.mean:.4g}, 90 % in [{row.q5:.4g}, {row.q95:.4g}]"
         say.print(escape(words))
 

@@ -64,6 +64,31 @@ def test_a_date_without_a_start_or_off_the_grid_is_refused() -> None:
     assert not Path("none.nc").exists()
 
 
+def test_observed_dates_begin_the_window() -> None:
+    weeks = ["1950-01-07", "1950-01-14", "1950-01-22", "1950-01-28"]  # one a day late
+    seen = pd.DataFrame({"date": weeks, "cases": [12, 15, None, 18], "rain": 0.5})
+    seen.to_csv("seen.csv", index=False)
+    few = ("-n", "30", "--method", "sequential", "--particles", "200", "-o", "ahead.nc", "--force")
+    said = run("sample", "--observe", "seen.csv", *few).stderr
+    assert "first step: 1950-01-07, as first observed (--start says otherwise)" in said
+    assert "observed: cases = cases, 3 values at 1950-01-07 to 1950-01-28" in said
+    assert "not observed: rain" in said
+    with xr.open_dataset("ahead.nc") as samples:
+        assert str(samples.time.values[5])[:10] == "1950-02-11"
+        assert samples.cases.values[:, [0, 1, 3]].tolist() == [[12, 15, 18]] * 30
+    said = run("sample", "--observe", "seen.csv", "--start", "1949-12-31", *few).stderr
+    assert "first step" not in said
+    with xr.open_dataset("ahead.nc") as samples:
+        assert samples.cases.values[:, [1, 2, 4]].tolist() == [[12, 15, 18]] * 30
+    run("plot", "ahead.nc", "--observed", "seen.csv", "-o", "ahead.png", "--force")
+
+
+def test_a_cycle_that_the_windows_do_not_have_is_refused_before_training() -> None:
+    words = ("train", "cases.csv", *WINDOWS, "--stride", "1", "--calendar", "day", "-o", "none")
+    assert "the day cannot be learned of these windows" in run(*words, code=2).output
+    assert not Path("none").exists()
+
+
 @pytest.mark.parametrize("name", ["samples.csv", "samples.parquet"])
 def test_samples_are_written_as_a_table_and_read_back_beside_the_series(name: str) -> None:
     run("sample", "-n", "30", "--start", "1950-01-07", "-o", name, "--force")
