@@ -6,6 +6,7 @@ smoothing    eSIRS, half of the infected seen at eight steps (binomial): margina
              the bundled model against the master equation's
 school       influenza in a boarding school, 1978: the posterior of beta/gamma of the bundled `sir`
              given all days, and the days after the fourth by what was known then
+measles      London, ten years held out: twelve weeks after eight (`inference_forecasts`)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import inference_forecasts
 import numpy as np
 import pandas as pd
 import report
@@ -107,6 +109,7 @@ def school(options: argparse.Namespace) -> list[Target]:
 ROWS: dict[str, Callable[[argparse.Namespace], list[Target]]] = {
     "smoothing": smoothing,
     "school": school,
+    "measles": inference_forecasts.measles,
 }
 
 
@@ -114,6 +117,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", choices=list(ROWS))
     parser.add_argument("--samples", type=int, default=5_000)
+    inference_forecasts.add_arguments(parser)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save", action="store_true", help=f"write results/{RESULTS.name}")

@@ -4,7 +4,6 @@ part are learned, and windows of the last are forecast from their first steps.
     python benchmarks/inference_forecasts.py [--only measles ...] [--origins 40] [--preset default]
 
 measles     London, weekly; 1978-1987 held out, eight weeks given, the next twelve forecast
-consett     Consett, weekly, 1948, by the model of London (`measles`): another town, of 40,000
 load        ETTh1, hourly oil temperature; the last fifth held out, 12 hours given, the next 12
 demand      hourly demand of a simulated town: a daily cycle, weekends, weather; the same split
 seasonal    a simulated autoregression of monthly values with a season; 12 months given, 12 ahead
@@ -42,7 +41,6 @@ SEED = 100
 DRAWS = 500
 ORIGINS = 40
 MEASLES, ETTH, STOCK = "measles_england_wales.csv", "ETTh1.csv.gz", "stock_data.csv"
-CONSETT = "measles_consett_1948.csv"
 COVERAGE = 85.0, 95.0  # percent of held-out values in bands of 90 %
 
 
@@ -249,13 +247,18 @@ ROWS: dict[str, Callable[[argparse.Namespace], list[Target]]] = {
 }
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What rows of forecasts are told."""
+    parser.add_argument("--origins", type=int, default=ORIGINS, help="forecasts of a series")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="samples of a forecast")
+    parser.add_argument("--preset", default="default", help="of models that are trained here")
+    parser.add_argument("--models", type=Path, help="folder that keeps them")
+
+
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", choices=list(ROWS))
-    parser.add_argument("--origins", type=int, default=ORIGINS)
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--preset", default="default")
-    parser.add_argument("--models", type=Path, help="keep models in this folder")
+    add_arguments(parser)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--threads", type=int, default=2)
     chosen = parser.parse_args(words)

@@ -13,7 +13,15 @@ import pytest
 from scipy.stats import norm
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-MODULES = ("forecast_scores", "timegan_scores", "systems_bench", "systems", "systems_series")
+MODULES = (
+    "forecast_scores",
+    "forecast_baselines",
+    "inference_forecasts",
+    "timegan_scores",
+    "systems_bench",
+    "systems",
+    "systems_series",
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +60,34 @@ def test_a_random_walk_has_the_volatility_that_it_is_given(scripts: dict[str, Mo
     assert found.shape == (20_000, 2, 4)
     logs = np.log(found / np.array([10.0, 20.0])[:, None])
     np.testing.assert_allclose(np.cov(logs[..., -1].T), 4 * volatility, rtol=0.06)
+
+
+def test_simple_forecasts_see_what_came_before_the_origin(scripts: dict[str, ModuleType]) -> None:
+    own = scripts["forecast_baselines"]
+    known = np.arange(40.0) % 10 + 100 * (np.arange(40) // 10)  # seasons of 10: 0 to 9, 100 to 109
+    past = own.climatology(np.tile(known, 2), 10, 12)
+    assert past.shape == (6, 12)  # the last season has 10 of the 12 steps
+    assert past[0].tolist() == [*range(200, 210), 300, 301]
+    with pytest.raises(ValueError, match="3 seasons before the origin are too few"):
+        own.climatology(known, 9.9, 2)
+    naive = own.seasonal_naive(known, 10, 12, 50, 0, logs=False)
+    np.testing.assert_array_equal(naive[0], [*range(400, 410), 400, 401])  # every error is 100
+    factors = own.seasonal_naive(np.exp2(np.arange(40.0)) - 1, 10, 3, 50, 0, logs=True)
+    np.testing.assert_allclose(factors[7], np.exp2([40.0, 41.0, 42.0]) - 1)
+
+
+def test_forecasts_of_noise_are_scored_like_the_truth(scripts: dict[str, ModuleType]) -> None:
+    """A model that draws from the truth's law covers what its bands say, and beats one twice as
+    wide."""
+    own, random = scripts["inference_forecasts"].Scores(), np.random.default_rng(0)
+    for _ in range(200):
+        truth = random.normal(size=12)
+        own.add("model", random.normal(size=(200, 12)), truth)
+        own.add("wide", 2 * random.normal(size=(200, 12)), truth)
+    # E CRPS of N(0, s²) at N(0, 1): (sqrt(2 (1 + s²)) - s) / sqrt(π), by the closed form
+    expected = [(math.sqrt(2 * (1 + s**2)) - s) / math.sqrt(math.pi) for s in (1.0, 2.0)]
+    assert np.mean(own.crps["model"]) == pytest.approx(expected[0], abs=0.03)
+    assert own.ratio("wide") == pytest.approx(expected[0] / expected[1], abs=0.04)
 
 
 def test_timegan_scores_of_identical_laws_are_small_and_of_others_large(

@@ -41,7 +41,7 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
     _check_numbers(frame, options.columns or {})
     found = sources(columns, options.columns or {}, options.noise, known)
     grid = Grid.of(layout, frame[when], when)
-    places = grid.places(frame[when], when, options)
+    places, early = grid.places(frame[when], when, options)
     every: dict[str, list[Any]] = {source.column: [] for source in found}
     steps: dict[str, list[int]] = {source.column: [] for source in found}
     for source in found:
@@ -72,6 +72,8 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
         f"several values at {grid.named(step)} count as independent observations"
         for step in twice[:MAX_SHOWN]
     ]
+    if early:
+        notes.append(f"not observed: {early:,} row{'s' * (early > 1)} before {grid.texts[0]}")
     ignored = [name for name in columns if name not in every]
     notes += [f"not observed: {', '.join(ignored)}"] if ignored else []
     record = {
@@ -123,6 +125,8 @@ def as_frame(data: Any) -> pd.DataFrame:
         )
     if isinstance(data.index, pd.RangeIndex):
         return data
+    if data.index.name is None and data.index.dtype.kind in "iu" and _time_names(data):
+        return data.reset_index(drop=True)  # numbers of rows that were chosen of a longer table
     name = data.index.name or ("date" if data.index.dtype.kind == "M" else "time")
     return data.reset_index(names=[str(name)]) if name not in data else data.reset_index(drop=True)
 
@@ -151,8 +155,7 @@ def time_column(frame: pd.DataFrame, requested: str | None) -> str:
         raise ModelError(
             f"the observed data have no column {requested!r}", value=requested, allowed=names
         )
-    lower = {name.lower(): name for name in reversed(names)}
-    found = requested or next((lower[each] for each in TIME_NAMES if each in lower), None)
+    found = requested or next(iter(_time_names(frame)), None)
     if found is None:
         raise ModelError(
             "no column of the observed data is a time by its name",
@@ -161,6 +164,12 @@ def time_column(frame: pd.DataFrame, requested: str | None) -> str:
             remedy=("name it: ", Setting("time", "COLUMN")),
         )
     return found
+
+
+def _time_names(frame: pd.DataFrame) -> list[str]:
+    """Columns that are times by their names, the likeliest first."""
+    lower = {str(name).lower(): str(name) for name in reversed(list(frame))}
+    return [lower[each] for each in TIME_NAMES if each in lower]
 
 
 def _numeric(column: pd.Series[Any]) -> bool:
@@ -202,14 +211,17 @@ class Grid:
 
     def places(
         self, column: pd.Series[Any], name: str, options: ObservationOptions
-    ) -> list[tuple[int, int]]:
-        """(row, step) of the rows that count, in order of time."""
+    ) -> tuple[list[tuple[int, int]], int]:
+        """(row, step) of the rows that count, in order of time; and how many are too early: the
+        record of a series may begin before the window does."""
         at = self._numbers(column, name)
         rows = np.flatnonzero(np.isfinite(at) & (at <= self._last(options.upto)))
         rows = rows[np.argsort(at[rows], kind="stable")]
+        gap = np.diff(self.times).min(initial=np.inf) if len(self.times) > 1 else 1.0
+        early = int((at[rows] < self.times[0] - gap / 2).sum()) if self.dated else 0
+        rows = rows[early:]
         rows = rows[np.isin(at[rows], np.unique(at[rows])[:: options.every])]
         nearest = np.abs(at[rows, None] - self.times).argmin(1)
-        gap = np.diff(self.times).min(initial=np.inf) if len(self.times) > 1 else 1.0
         slack = GRID_TOLERANCE if self.dated else GRID_SLACK
         off = np.abs(at[rows] - self.times[nearest]) > slack * gap
         far = (at[rows] > self.times[-1] + gap / 2) | (at[rows] < self.times[0] - gap / 2)
@@ -219,7 +231,7 @@ class Grid:
                 f"{int(far.sum())} of the observed times lie outside of the model's, which are "
                 f"from {self.texts[0]} to {self.texts[-1]}: {name} {bad}",
                 value=str(bad),
-                remedy=("leave them out: ", Setting("upto")),
+                remedy=("leave them out (", Setting("upto"), ")", *self._other_start()),
             )
         if off.any() and not options.nearest:
             shown = [
@@ -232,7 +244,11 @@ class Grid:
                 value=str(column.iloc[rows[off][0]]),
                 remedy=("move them to the nearest times: ", Setting("nearest", True)),
             )
-        return list(zip(rows.tolist(), nearest.tolist(), strict=True))
+        return list(zip(rows.tolist(), nearest.tolist(), strict=True)), early
+
+    def _other_start(self) -> tuple[str | Setting, ...]:
+        """Another remedy of data that reach beyond a grid of dates."""
+        return (", or begin later (", Setting("start"), ")") if self.dated else ()
 
     def _numbers(self, column: pd.Series[Any], name: str) -> np.ndarray:
         """The column (N,) in the unit of the grid; NaN where a time is missing."""

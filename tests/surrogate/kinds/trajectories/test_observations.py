@@ -86,6 +86,25 @@ def test_dates_are_placed_by_the_calendar_of_the_grid() -> None:
         seen(frame)
 
 
+def test_rows_before_the_window_are_counted_and_dates_may_lie_a_little_off_the_grid() -> None:
+    weeks = tuple(str(day)[:10] for day in pd.date_range("1978-01-07", periods=5, freq="7D"))
+    dated = Layout.series("S I", 5, integer=True, dates=weeks)
+    dates = ["1977-12-24", "1977-12-31", "1978-01-07", "1978-01-13", "1978-01-21", "1978-02-11"]
+    frame = pd.DataFrame({"date": dates, "I": [9, 9, 1, 2, 3, 4]})
+    found = seen(frame, dated, upto="1978-01-28")
+    assert only(found) == parse("I(0) = 1 and I(1) = 2 and I(2) = 3")
+    assert found.notes[-1] == "not observed: 2 rows before 1978-01-07"
+    with pytest.raises(ModelError, match=r"1978-02-11; leave them out .*, or begin later"):
+        seen(frame, dated)
+    with pytest.raises(ModelError, match=r"1978-01-10 \(nearest 1978-01-07\)"):
+        seen(frame.assign(date=[*dates[:3], "1978-01-10", *dates[4:]]), dated, upto="1978-01-28")
+
+
+def test_rows_chosen_of_a_longer_table_keep_their_column_of_times() -> None:
+    frame = pd.DataFrame({"time": [0.5, 0.75, 1.0], "I": [3, 5, 8]}, index=[7, 8, 9])
+    assert only(seen(frame.loc[[7, 9]])) == parse("I(2) = 3 and I(4) = 8")
+
+
 def test_times_off_the_grid_are_refused_with_the_nearest_or_moved() -> None:
     frame = pd.DataFrame({"time": [0.5, 1.1], "I": [3, 8]})
     with pytest.raises(ModelError, match=r"1\.1 \(nearest time 1\)"):
