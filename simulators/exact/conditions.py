@@ -1,14 +1,17 @@
-"""Conditions on trajectories: a predicate over the state at each grid step.
+"""Conditions on trajectories: a predicate over the state at each grid step, and on whole paths.
 
     {0: "S = 95 and I = 5", 25: "S = 30 or S = 40", "all": "I <= 60"}
+    {"path": exists("I >= 30", 3, 9) & ~reaches("I >= 60", 0, 1.5), 25: "S = 30"}
 
-    C = {x : every predicate of step k holds for x(t_k), for all k}.
+    C = {x : every predicate of step k holds for x(t_k), for all k, and every condition on paths}.
 
 Predicates are conditions in the rate-law language, functions of the named values, or lists of these
 (all must hold). An exact solver and a rejection sampler read the same `Conditions`. A `Likelihood`
 in place of a predicate weighs states instead of choosing among them, which the exact solver can do:
 
     {3: Likelihood(lambda values: binom.pmf(7, values["I"], 0.5))}
+
+What is under "path" is a `monitors.Monitor`, or a `monitors.Condition` that makes one.
 """
 
 from __future__ import annotations
@@ -22,12 +25,14 @@ import numpy as np
 
 from simulators import rates
 from simulators.errors import InputError, unknown
+from simulators.exact.monitors import Condition, Memory, Monitor, joined
 from simulators.network import ReactionNetwork
 from simulators.rates import Expression
 
 Values = Mapping[str, Any]
 Function = Callable[[dict[str, np.ndarray]], Any]
 Predicate = str | Function | Sequence[Any]  # or a Likelihood, which is a function
+PATH = "path"
 
 
 @dataclass(frozen=True)
@@ -83,18 +88,31 @@ class Likelihood:
         return f"<likelihood {getattr(self.function, '__name__', type(self.function).__name__)}>"
 
 
-_Test = _Written | _Computed | Likelihood
+@dataclass(frozen=True)
+class _Several:
+    """All of several predicates."""
+
+    tests: tuple[Any, ...]
+
+    def __call__(self, values: Values) -> Any:
+        return np.logical_and.reduce(np.broadcast_arrays(*(test(values) for test in self.tests)))
+
+    def __str__(self) -> str:
+        return " and ".join(f"({test})" for test in self.tests)
+
+
+_Test = _Written | _Computed | _Several | Likelihood
 
 
 class Conditions:
-    """`where`: mapping grid step (0-based) or "all" -> predicate; `times`: the grid, shape (T,).
+    """`where`: mapping grid step (0-based), "all" or "path" -> predicate; `times`: the grid, (T,).
 
     `parameters`: fixed values that differ from the network's. False if there are no predicates.
     """
 
     def __init__(
         self,
-        where: Mapping[Any, Predicate] | None,
+        where: Mapping[Any, Predicate | Condition | Monitor] | None,
         network: ReactionNetwork,
         times: np.ndarray | None = None,
         parameters: Mapping[str, float] | None = None,
@@ -104,6 +122,7 @@ class Conditions:
         self._parameters = {**network.parameters, **(parameters or {})}
         self._always: list[_Test] = []
         self._at: dict[int, list[_Test]] = {}
+        self._paths: list[Monitor] = []
         if where is not None and not isinstance(where, Mapping):
             raise InputError(
                 f'conditions are a mapping such as {{25: "S = 30", "all": "I <= 20"}}, '
@@ -111,6 +130,9 @@ class Conditions:
                 value=where,
             )
         for step, predicate in (where or {}).items():
+            if isinstance(step, str) and step == PATH:
+                self._paths += self._read_paths(predicate)
+                continue
             tests = self._read(predicate, step)
             if isinstance(step, str) and step == "all":
                 self._always += tests
@@ -120,7 +142,7 @@ class Conditions:
     @classmethod
     def read(
         cls,
-        where: Conditions | Mapping[Any, Predicate] | None,
+        where: Conditions | Mapping[Any, Predicate | Condition | Monitor] | None,
         network: ReactionNetwork,
         times: np.ndarray,
         parameters: Mapping[str, float] | None = None,
@@ -141,7 +163,12 @@ class Conditions:
     # --- evaluation ------------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
-        return bool(self._always or self._at)
+        return bool(self._always or self._at or self._paths)
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """The conditions on whole paths, as one; None without any."""
+        return joined(self._paths) if self._paths else None
 
     def active(self, step: int) -> bool:
         """Whether there is a predicate for this step."""
@@ -158,16 +185,11 @@ class Conditions:
 
         `values` has the variables, and any parameters that differ from the network's.
         """
-        # small unsigned counts, as files hold them, would wrap around in S - I
-        given = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
-        size = np.broadcast_shapes(*(value.shape for value in given.values()))
+        size = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
         holds = np.ones(size, dtype=bool)
         if not self.active(step):
             return holds
-        known = {name: np.asarray(value) for name, value in self._parameters.items()}
-        everything = {"time": np.asarray(self.times[step]), **known, **given}
-        rules = self.network.inlined_rules
-        everything |= {name: rates.evaluate(rule, everything) for name, rule in rules.items()}
+        everything = self.given(step, values)
         for test in (*self._always, *self._at.get(step, ())):
             answer = np.asarray(test(everything))
             if answer.shape not in ((), size):
@@ -178,6 +200,15 @@ class Conditions:
                 )
             holds = holds & answer if holds.dtype == answer.dtype == np.bool_ else holds * answer
         return holds
+
+    def given(self, step: int, values: Values) -> dict[str, np.ndarray]:
+        """All that predicates read at a step: parameters, the time, rules, `values` as float64."""
+        # small unsigned counts, as files hold them, would wrap around in S - I
+        given = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+        known = {name: np.asarray(value) for name, value in self._parameters.items()}
+        everything = {"time": np.asarray(self.times[step]), **known, **given}
+        rules = self.network.inlined_rules
+        return {**everything, **{k: rates.evaluate(law, everything) for k, law in rules.items()}}
 
     def holds(self, trajectories: Any) -> np.ndarray:
         """Which trajectories meet all conditions, shape (sample,).
@@ -205,24 +236,53 @@ class Conditions:
             )
         named = {*self.network.variables, *self.network.parameters} & columns.keys()
         verdict = np.ones(shape[0], dtype=bool)
+        path = self._started(shape[0])
         for step in range(len(self.times)):
-            if self.active(step):
+            if self.active(step) or path:
                 now = {
                     k: columns[k][:, step] if columns[k].ndim == 2 else columns[k] for k in named
                 }
                 verdict &= self.mask(step, now)
-        return verdict
+                path = self._moved(path, step, now)
+        return verdict & path.get(True, np.zeros_like(verdict)) if self._paths else verdict
+
+    def _started(self, count: int) -> dict[Memory, np.ndarray]:
+        """Which of `count` trajectories have each memory of the conditions on paths."""
+        monitor = self.monitor
+        if monitor is None:
+            return {}
+        if monitor.passages:
+            raise InputError(
+                f"trajectories on a grid do not show whether {self} between its times",
+                value=str(self),
+                remedy="use MasterEquation",
+            )
+        return {monitor.start(): np.ones(count, dtype=bool)}
+
+    def _moved(
+        self, path: dict[Memory, np.ndarray], step: int, now: Values
+    ) -> dict[Memory, np.ndarray]:
+        """The memories after a step."""
+        then: dict[Memory, np.ndarray] = {}
+        for memory, mine in path.items():
+            assert self.monitor is not None
+            options, which = self.monitor.read(memory, step, self.given(step, now))
+            for place, option in enumerate(options):
+                then[option] = then.get(option, np.zeros_like(mine)) | (mine & (which == place))
+        return then
 
     def describe(self) -> dict[str, list[str]]:
         """JSON-ready: step or "all" -> its predicates as text."""
         listed = {str(step): [str(t) for t in self._at[step]] for step in sorted(self._at)}
         always = {"all": [str(test) for test in self._always]} if self._always else {}
-        return {**listed, **always}
+        paths = {PATH: [str(monitor) for monitor in self._paths]} if self._paths else {}
+        return {**listed, **always, **paths}
 
     def __str__(self) -> str:
         parts = []
         for step, tests in self.describe().items():
-            label = "every step" if step == "all" else f"step {step}"
+            named = {"all": "every step", PATH: "path"}
+            label = named.get(step, f"step {step}")
             parts.append(f"{label}: {' and '.join(f'({t})' if ' or ' in t else t for t in tests)}")
         return "; ".join(parts) or "nothing"
 
@@ -241,7 +301,28 @@ class Conditions:
             raise InputError(f"step {step} is not on the grid: steps are 0..{last}", value=step)
         return int(step)
 
-    def _read(self, predicate: Predicate, step: Any) -> list[_Test]:
+    def _read_paths(self, given: Any) -> list[Monitor]:
+        """Conditions on whole paths, bound to the network."""
+        if isinstance(given, Sequence) and not isinstance(given, str):
+            return [monitor for each in given for monitor in self._read_paths(each)]
+        if isinstance(given, Condition):
+            return [given.bound(self._read_path_predicate, len(self.times))]
+        if isinstance(given, Monitor):
+            return [given]
+        raise InputError(
+            f'under "path" there are conditions on whole paths, such as exists("I >= 30", 3, 9), '
+            f"not {given!r}",
+            value=given,
+            remedy='state what is about single steps with a step or "all"',
+        )
+
+    def _read_path_predicate(self, predicate: Predicate) -> _Test:
+        tests = self._read(predicate, PATH)
+        if any(isinstance(test, Likelihood) for test in tests):
+            raise InputError("a likelihood is no condition on paths", value=str(predicate))
+        return tests[0] if len(tests) == 1 else _Several(tuple(tests))
+
+    def _read(self, predicate: Any, step: Any) -> list[_Test]:
         """A predicate, or a list of them, as tests that can be run."""
         if isinstance(predicate, Likelihood):
             return [predicate]

@@ -2,24 +2,17 @@
 
     dp/dt = p Q,   p_k = p_{k-1} exp(Q h_k) on the time grid.
 
-Given conditions with masks m_k, the forward-backward recursions (Rabiner 1989)
+Conditions are masks on the states at grid steps, likelihoods of observations, m_k(x) = p(y_k | x_k
+= x) (`conditions.Likelihood`), and monitors of whole trajectories (`monitors`), first passages in
+continuous time among them; the recursions are those of `forward_backward`. With likelihoods, log P
+is the log evidence, or that of conditions and observations together.
 
-    π_k = α_{k-1} exp(Q h_k),   α_k ∝ m_k π_k,   β_{k-1} ∝ exp(Q h_k) (m_k β_k),
-    P(x_k = x | C) ∝ π_k m_k β_k,
-
-are scaled at each step, so that log P(C) is a sum of logarithms. Masks may be likelihoods of
-observations, m_k(x) = p(y_k | x_k = x) (`conditions.Likelihood`); log P is then the log evidence,
-or that of conditions and observations together. Conditioned trajectories are drawn forwards
-against the backward messages, jump by jump within a step (Hobolth & Stone 2009): no matrix of
-transition probabilities is ever formed.
-
-A space that does not close is cut by finite state projection (Munsky & Khammash 2006): what leaves
-the states kept is lost, and the probability lost by the last time bounds the total variation error.
+A space that does not close is cut by finite state projection (`projection`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,18 +23,23 @@ from simulators import dataset, rates
 from simulators.engine import Engine
 from simulators.ensemble import check_samples, time_grid
 from simulators.errors import InputError, Setting, SimulationError, UnreachableError
-from simulators.exact.conditions import Conditions, Predicate
-from simulators.exact.state_space import MAX_MEAN_JUMPS, StateSpace, compiled, poisson, project
-from simulators.kernels.codegen.streams import next_bits, seed_stream, unit
+from simulators.exact.chain import MIN_POISSON_WEIGHT, NEGLECTED_WEIGHT
+from simulators.exact.conditions import PATH, Conditions, Predicate
+from simulators.exact.drawing import drawn
+from simulators.exact.forward_backward import NothingLeftError, Recursion
+from simulators.exact.monitors import Condition, Monitor, reaches
+from simulators.exact.projection import project
+from simulators.exact.state_space import StateSpace
 from simulators.network import ReactionNetwork
 from simulators.random import Word, check_seed, words
 from simulators.start import Initial, Start
 
-Where = Conditions | Mapping[Any, Predicate] | None
+Where = Conditions | Mapping[Any, Predicate | Condition | Monitor] | None
+Progress = Callable[[str, float], None]  # what is being done, and the share that is done
 
 TRIAL_STATES, TRIAL_LAYERS = 20_000, 500  # before an unbounded space is taken not to close
-DRAWS_PER_BLOCK = 100_000  # trajectories drawn together
-MAX_TERMS = 2e7  # numbers held at a time when drawing, roughly
+MAX_PRECISE_WORK = 2e9  # entries of P times series terms up to which no term is left out
+MAX_RELATIVE_ERROR = 1e-12  # of what is left out otherwise, as a share of P(C)
 MAX_RELATIVE_TRUNCATION = 0.01  # truncation error as a share of P(C), for conditioned answers
 
 
@@ -50,7 +48,9 @@ class MasterEquation:
 
     For networks without events or time-dependent rates, with fixed parameters and a fixed or
     uniform start. `tolerance` bounds `truncation_error`, which is 0 where all reachable states are
-    kept; on an unbounded network, conditions as rare as that need a smaller one.
+    kept; on an unbounded network, conditions as rare as that need a smaller one. `max_seconds`
+    refuses what `seconds` says takes longer; `progress` is told what is being done, and the share
+    of it that is done.
     """
 
     def __init__(
@@ -63,7 +63,9 @@ class MasterEquation:
         points: int | None = None,
         until: float | None = None,
         tolerance: float = 1e-9,
-        max_states: int = 1_000_000,
+        max_states: int = 4_000_000,
+        max_seconds: float | None = None,
+        progress: Progress | None = None,
     ) -> None:
         _check_autonomous(network)
         if not 0.0 < tolerance < 1.0:
@@ -75,43 +77,75 @@ class MasterEquation:
         self._origin = Start(network, initial, parameters)
         states, chances = self._origin.support()
         self.parameters: dict[str, float] = self._origin.parameters(0, 1)
+        self._progress = progress or (lambda what, share: None)
         space = StateSpace(network, self.parameters, states)
         self.truncation_error = 0.0
         most, layers = (max_states, None) if _bounded(network) else (TRIAL_STATES, TRIAL_LAYERS)
+        kept = None
+        self._progress("finding the states", 0.0)
         if not space.close(min(most, max_states), layers):
             space = StateSpace(network, self.parameters, states)
-            self.truncation_error = project(
-                space, chances, float(np.ptp(self.times)), tolerance, max_states
+            self.truncation_error, kept = project(
+                space, chances, float(np.ptp(self.times)), tolerance, max_states, self._found
             )
-        self._chain = space.inner_chain()
+        self._states, self._chain = space.inner(kept)
         self._start = np.zeros(len(self._chain))
-        self._start[_places(self._chain.states, states)] = chances
-        self._gaps = np.diff(self.times, prepend=self.times[0])
-        counts = self._chain.states.T.astype(np.float64)
+        self._start[_places(self._states, states)] = chances
+        counts = self._states.T.astype(np.float64)
         self._values = {**self.parameters, **dict(zip(network.species, counts, strict=True))}
+        if max_seconds is not None and self.seconds() > max_seconds:
+            raise SimulationError(
+                f"the master equation of {network.name!r} has {len(self._states):,} states, and "
+                f"a pass over the times takes {self.seconds():.0f} s, more than {max_seconds:g}",
+                value=max_seconds,
+                remedy=(
+                    "raise ",
+                    Setting("max_seconds"),
+                    ", shorten the time grid (",
+                    Setting("until"),
+                    "), or use rejection",
+                ),
+            )
 
     @property
     def states(self) -> np.ndarray:
         """All states kept, in lexicographic order, shape (n, V) in the order of the species."""
-        return self._chain.states
+        return self._states
 
     def conditions(self, where: Where) -> Conditions:
         """`where` read for this network, grid and parameters."""
         return Conditions.read(where, self.network, self.times, self.parameters)
+
+    def seconds(self) -> float:
+        """How long one pass over the times takes, about: a probability needs one without memories,
+        marginals and draws at least three."""
+        gaps = np.diff(self.times)
+        terms = sum(self._chain.series_terms(float(gap), self._leasts()[0]) for gap in gaps)
+        return terms * self._chain.seconds_per_term() if terms else 0.0
 
     # --- answers ----------------------------------------------------------------------------------
 
     def log_probability(self, where: Where) -> float:
         """log P(where); -inf if it is impossible. At most `truncation_error` below the truth."""
         try:
-            conditions = self.conditions(where)
-            return self._filter(conditions, conditions.last + 1)[1]
-        except _NothingLeft:
+            return self._filtered(self.conditions(where), absorb=True)[1]
+        except NothingLeftError:
             return float("-inf")
 
     def probability(self, where: Where) -> float:
         """P(where)."""
         return float(np.exp(self.log_probability(where)))
+
+    def reaches(
+        self, predicate: Predicate, first: float | None = None, last: float | None = None
+    ) -> float:
+        """P(the predicate holds at some moment of [first, last]), between grid times too.
+
+        The window is in model time, by default that of the grid.
+        """
+        begin = float(self.times[0]) if first is None else first
+        end = float(self.times[-1]) if last is None else last
+        return self.probability({PATH: reaches(predicate, begin, end)})
 
     def joint(self, step: int, where: Where = None) -> np.ndarray:
         """P(x_step = x | where) for each of `states`, shape (n,)."""
@@ -119,100 +153,86 @@ class MasterEquation:
             raise InputError(
                 f"step {step} is not on the grid: steps are 0..{len(self.times) - 1}", value=step
             )
-        probabilities: np.ndarray = self._smooth(self.conditions(where))[0][step]
-        return probabilities
+        recursion, _ = self._possible(self.conditions(where))
+        for at, probabilities in self._smoothed(recursion):
+            if at == step:
+                return probabilities
+        raise AssertionError(step)
 
     def marginals(self, where: Where = None) -> xr.Dataset:
         """P(X(t) = value | where) for each species X: dims (time, value)."""
         conditions = self.conditions(where)
-        joint, log_probability = self._smooth(conditions)
+        recursion, log_probability = self._possible(conditions)
         most = int(self.states.max(initial=0))
-        tables = {
-            name: (("time", "value"), [np.bincount(column, p, most + 1) for p in joint])
-            for name, column in zip(self.network.species, self.states.T, strict=True)
-        }
+        tables = np.zeros((len(self.network.species), len(self.times), most + 1))
+        for step, probabilities in self._smoothed(recursion):
+            for table, column in zip(tables, self.states.T, strict=True):
+                table[step] = np.bincount(column, probabilities, most + 1)
+        named = zip(self.network.species, tables, strict=True)
         time = xr.Variable("time", self.times, {"units": self.network.time_unit})
         attributes = self._attributes(conditions, log_probability, "marginals")
-        return xr.Dataset(tables, {"time": time, "value": np.arange(most + 1)}, attributes)
+        return xr.Dataset(
+            {name: (("time", "value"), table) for name, table in named},
+            {"time": time, "value": np.arange(most + 1)},
+            attributes,
+        )
 
     def draw(self, samples: int, where: Where = None, seed: int = 0) -> xr.Dataset:
         """Exact draws of trajectories given `where`: integer variables, dims (sample, time)."""
         check_samples(samples)
         conditions = self.conditions(where)
         own = int(words(check_seed(seed), Word.MASTER_EQUATION, 0, 1)[0])
-        log_probability = self._possible(conditions, conditions.last + 1)[1]
-        ahead = self._messages(conditions)
-        blocks = [
-            self._draw(ahead, own, first, min(DRAWS_PER_BLOCK, samples - first))
-            for first in range(0, samples, DRAWS_PER_BLOCK)
-        ]
+        recursion, log_probability = self._possible(conditions)
+        path = drawn(recursion, self._start, own, samples)
         engine = Engine(self.network, self._origin, self.times, seed)
-        data = dataset.frame(engine, self._recorded(np.concatenate(blocks)), samples, 0)
+        data = dataset.frame(engine, self._recorded(path.T), samples, 0)
         data.attrs |= self._attributes(conditions, log_probability, "trajectories")
         return data
 
     # --- recursions -------------------------------------------------------------------------------
 
-    def _mask(self, where: Conditions, step: int) -> np.ndarray:
-        return where.mask(step, self._values)
+    def _filtered(self, where: Conditions, *, absorb: bool = False) -> tuple[Recursion, float]:
+        """The recursion after its forward pass, and log P(where).
 
-    def _filter(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
-        """π (steps, n), what conditions before a step predict for it, and log P(where)."""
-        predicted = np.empty((steps, len(self._chain)))
-        now, log_probability = self._start, 0.0
-        for step in range(steps):
-            now = self._chain.forward(now, self._gaps[step]) if step else now
-            predicted[step] = now
-            if where.active(step):
-                now = now * self._mask(where, step)
-            left = now.sum()
-            if left == 0.0:
-                raise _NothingLeft(step)
-            if step <= where.last:  # what the projection loses by then counts as not meeting them
-                log_probability += float(np.log(left))
-            now = now / left
-        return predicted, log_probability
+        A large space is solved with series that leave out terms; the bound on their error is
+        checked, and where P is so small that it may matter, everything is done again without.
+        """
+        *others, last = self._leasts()
+        for least in others:
+            recursion = self._recursion(where, least)
+            try:
+                log_probability, error = recursion.run(absorb)
+            except NothingLeftError:
+                continue  # all that is left may be what was left out
+            if error <= MAX_RELATIVE_ERROR:
+                return recursion, log_probability
+        recursion = self._recursion(where, last)
+        return recursion, recursion.run(absorb)[0]
 
-    def _messages(self, where: Conditions) -> list[np.ndarray | None]:
-        """m_k β_k for each step, (n,) with maximum 1; None after the last condition."""
-        ahead: list[np.ndarray | None] = [None] * len(self.times)
-        now = np.ones(len(self._chain))
-        for step in range(where.last, -1, -1):
-            if where.active(step):
-                now = now * self._mask(where, step)
-            now = now / now.max()
-            ahead[step] = now
-            now = self._chain.backward(now, self._gaps[step])
-        if ahead[0] is not None and not (self._start * ahead[0]).any():
-            raise SimulationError(
-                f"too rare for double precision between two steps: {where}",
-                value=str(where),
-                remedy="use a finer time grid, or relax the conditions",
-            )
-        return ahead
+    def _recursion(self, where: Conditions, least: float) -> Recursion:
+        tick = self._ticking("solving the master equation")
+        return Recursion(self._chain, self._start, where, self._values, least, tick)
 
-    def _smooth(self, where: Conditions) -> tuple[np.ndarray, float]:
-        """P(x_k = x | where), shape (T, n), and log P(where)."""
-        joint, log_probability = self._possible(where, len(self.times))
-        for probabilities, message in zip(joint, self._messages(where), strict=True):
-            if message is not None:
-                probabilities *= message
-            probabilities /= probabilities.sum()
-        return joint, log_probability
+    def _leasts(self) -> list[float]:
+        duration = float(np.ptp(self.times))
+        work = self._chain.series_terms(duration, MIN_POISSON_WEIGHT) * len(self._chain.entries)
+        small = work <= MAX_PRECISE_WORK
+        return [MIN_POISSON_WEIGHT] if small else [NEGLECTED_WEIGHT, MIN_POISSON_WEIGHT]
 
-    def _possible(self, where: Conditions, steps: int) -> tuple[np.ndarray, float]:
-        """`_filter`, or an error if the conditions have probability 0 or are too rare."""
+    def _possible(self, where: Conditions) -> tuple[Recursion, float]:
+        """`_filtered`, or an error if the conditions have probability 0 or are too rare."""
         error = self.truncation_error
         try:
-            predicted, log_probability = self._filter(where, steps)
-        except _NothingLeft as nothing:
+            recursion, log_probability = self._filtered(where)
+        except NothingLeftError as nothing:
             if not error:
+                step = "" if nothing.step is None else f"step {nothing.step} "
                 raise UnreachableError(
                     f"no trajectory of {self.network.name!r} meets the conditions ({where}): "
-                    f"nothing is left at step {nothing.step} (time {self.times[nothing.step]:g})",
+                    f"nothing is left at {step}(time {nothing.time:g})",
                     value=str(where),
                 ) from None
-            predicted, log_probability = np.empty(0), -np.inf
+            log_probability = -np.inf
         if where and error > MAX_RELATIVE_TRUNCATION * np.exp(log_probability):
             raise SimulationError(
                 f"the conditions have probability {np.exp(log_probability):.3g}, too rare for a "
@@ -220,36 +240,23 @@ class MasterEquation:
                 value=error,
                 remedy=("build MasterEquation with a smaller ", Setting("tolerance")),
             )
-        return predicted, log_probability
+        return recursion, log_probability
 
-    # --- drawing ----------------------------------------------------------------------------------
+    def _smoothed(self, recursion: Recursion) -> Iterator[tuple[int, np.ndarray]]:
+        """P(x_k = x | where) for each step k, (n,)."""
+        forwards = (layers for _, layers, _, _ in recursion.filter())
+        for layers, (s, messages) in zip(forwards, recursion.messages(), strict=True):
+            step = recursion.stages[s].step
+            if step is not None:
+                joint = sum(layers[memory] * messages[memory] for memory in layers)
+                recursion.check_reached(joint.sum())
+                yield step, joint / joint.sum()
 
-    def _draw(
-        self, ahead: list[np.ndarray | None], seed: int, first: int, count: int
-    ) -> np.ndarray:
-        """Indices into `states` of trajectories first, first + 1, ...: shape (count, T)."""
-        chain = self._chain
-        path = np.empty((len(self.times), count), dtype=np.int64)
-        streams = np.empty((4, count), dtype=np.uint64)
-        weights = self._start if ahead[0] is None else self._start * ahead[0]
-        compiled(_begin)(np.uint64(seed), first, np.cumsum(weights), streams, path[0])
-        for step in range(1, len(self.times)):
-            given = ahead[step]
-            message = np.ones(len(chain)) if given is None else given
-            parts, mean = chain.parts(
-                self._gaps[step], min(MAX_MEAN_JUMPS, max(5.0, MAX_TERMS / len(chain)))
-            )
-            ends = [message]
-            for _ in range(parts - 1):
-                ends.append(chain.backward(ends[-1], self._gaps[step] / parts))
-            path[step] = path[step - 1]
-            for end in reversed(ends):
-                terms, total = chain.powers(end, mean)
-                compiled(_walk)(
-                    poisson(mean), terms, total, chain.stays, chain.moves, chain.targets,
-                    streams, path[step],
-                )  # fmt: skip
-        return path.T
+    def _ticking(self, what: str) -> Callable[[float], None]:
+        return lambda share: self._progress(what, share)
+
+    def _found(self, share: float, states: int) -> None:
+        self._progress(f"finding the states: {states:,}", share)
 
     def _recorded(self, path: np.ndarray) -> dict[str, np.ndarray]:
         """Species and rules (sample, time) along paths of state indices."""
@@ -272,60 +279,6 @@ class MasterEquation:
             "truncation_error": self.truncation_error,
             "states": len(self._chain),
         }
-
-
-class _NothingLeft(Exception):
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-
-# --- kernels --------------------------------------------------------------------------------------
-
-
-def _begin(seed: Any, first: Any, cumulated: Any, streams: Any, now: Any) -> None:
-    """Seed one stream per trajectory and draw its first state."""
-    for i in range(now.size):
-        seed_stream(seed, first + i, streams, i)
-        u = unit(next_bits(streams, i)) * cumulated[-1]
-        now[i] = min(np.searchsorted(cumulated, u, "right"), cumulated.size - 1)
-
-
-def _walk(
-    weights: Any,
-    terms: Any,
-    total: Any,
-    stays: Any,
-    moves: Any,
-    targets: Any,
-    streams: Any,
-    now: Any,
-) -> None:
-    """Move through a stretch of time, given P^k f (K, n + 1) from its end; `now` (count,) in place.
-
-    From x the number of jumps is k with weight Poisson(k) (P^k f)(x); with r jumps to go the next
-    state is y with weight P(x, y) (P^{r-1} f)(y), which add up to (P^r f)(x).
-    """
-    for i in range(now.size):
-        here = now[i]
-        u = unit(next_bits(streams, i)) * total[here]
-        left = -1
-        while left < len(terms) - 1 and u >= 0.0:
-            left += 1
-            u -= weights[left] * terms[left, here]
-        while left > 0:
-            left -= 1
-            u = unit(next_bits(streams, i)) * terms[left + 1, here]
-            u -= stays[here] * terms[left, here]
-            chosen, reaction = here, 0
-            while u >= 0.0 and reaction < moves.shape[1]:
-                target = targets[here, reaction]
-                weight = moves[here, reaction] * terms[left, target]
-                if weight > 0.0:  # rounding may leave a little of u: never take the impossible
-                    chosen = target
-                u -= weight
-                reaction += 1
-            here = chosen
-        now[i] = here
 
 
 # --- checks ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import linalg, stats
 
 from simulators import InputError, Reaction, ReactionNetwork, SimulationError, models
-from simulators.exact import master_equation as module
+from simulators.exact import chain
 from simulators.exact.conditions import Conditions, Likelihood
 from simulators.exact.master_equation import MasterEquation
 
@@ -247,7 +247,7 @@ def test_forward_backward_is_the_sum_over_paths(where: dict[Any, Any]) -> None:
 def test_draws_follow_the_law_of_paths(
     where: dict[Any, Any], jumps: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_MEAN_JUMPS", jumps)  # 1: every step is drawn in several parts
+    monkeypatch.setattr(chain, "MAX_MEAN_JUMPS", jumps)  # 1: every step is drawn in several parts
     solver = MasterEquation(ESIRS, parameters=TINY, times=TINY_TIMES)
     brute = BruteForce(solver)
     good = solver.conditions(where).holds(brute.trajectories())
@@ -302,7 +302,7 @@ def test_a_draw_depends_on_the_seed_and_its_number_only(monkeypatch: pytest.Monk
     where = {29: "S = 10"}
     many = solver.draw(50, where, seed=5)
     xr.testing.assert_equal(solver.draw(7, where, seed=5), many.isel(sample=slice(7)))
-    monkeypatch.setattr(module, "DRAWS_PER_BLOCK", 8)
+    monkeypatch.setattr(chain, "MAX_HELD_BYTES", 3000.0)  # most messages are computed again
     xr.testing.assert_equal(solver.draw(50, where, seed=5), many)
     assert not solver.draw(50, where, seed=6).equals(many)
 

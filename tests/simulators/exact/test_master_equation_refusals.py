@@ -63,6 +63,27 @@ def test_too_many_states_are_refused_with_a_remedy() -> None:
         MasterEquation(models.toggle_switch(), max_states=100)
 
 
+def test_a_pass_that_takes_too_long_is_refused_before_it_begins() -> None:
+    with pytest.raises(SimulationError, match=r"has 45 states, and a pass .* takes .*rejection"):
+        MasterEquation(ESIRS, parameters={"N": 8}, max_seconds=0.0)
+    assert SMALL.seconds() > 0
+
+
+def test_progress_is_told_as_shares_of_named_work() -> None:
+    told: list[tuple[str, float]] = []
+    solver = MasterEquation(
+        models.toggle_switch(),
+        until=0.5,
+        points=3,
+        progress=lambda what, share: told.append((what, share)),
+    )
+    assert {what.partition(":")[0] for what, _ in told} == {"finding the states"}
+    told.clear()
+    solver.probability({2: "U > V"})
+    assert told[-1] == ("solving the master equation", 1.0)
+    assert all(0 <= share <= 1 for _, share in told)
+
+
 def test_a_finite_space_that_is_too_large_is_projected() -> None:
     whole = MasterEquation(ESIRS, {"S": 95, "I": 5}, times=[0.0, 0.2])
     part = MasterEquation(ESIRS, {"S": 95, "I": 5}, times=[0.0, 0.2], max_states=3000)
