@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 SIMULATED_PER_BLOCK = 20_000  # trajectories simulated at a time
-MAX_STATES = {AUTO: 200_000}  # of a master equation that is solved without being asked for
-MAX_EXACT_STATES = 1_000_000  # of any
+MAX_SECONDS = {AUTO: 120.0}  # of a pass of a master equation that is solved without being asked for
+MAX_EXACT_STATES = 4_000_000  # of any: about 1 GB
 MIN_ANCESTORS = 100  # of a particle filter, below which samples are few points many times
 MAX_ERROR = 1.0  # of log P: beyond, independent runs do not estimate the same number
 
@@ -38,7 +38,7 @@ MAX_ERROR = 1.0  # of log P: beyond, independent runs do not estimate the same n
 class Question:
     """What is asked: `given` are start, parameters and times, as `simulate` takes them. `most`
     trajectories are simulated by rejection, and `particles` by a filter. The master equation is
-    solved for up to `max_states` states."""
+    solved if a pass over the times takes at most `max_seconds` (None: however long)."""
 
     network: ReactionNetwork
     given: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Question:
     seed: int
     most: int
     particles: int | None
-    max_states: int
+    max_seconds: float | None
     say: Console
 
     @property
@@ -113,20 +113,29 @@ def answered(question: Question, method: str) -> tuple[Found, Way]:
 
 
 def _not_exact(question: Question) -> str | None:
-    from constraints.compile.stepwise import known_by_step
+    from constraints.compile.monitor import monitored
+    from constraints.compile.stepwise import related
 
     if drawn := question.varying:
         return f"the master equation needs fixed parameters, and {', '.join(drawn)} is drawn"
-    if known_by_step(question.program)[2]:
-        return "the master equation needs rules about single steps, and one relates several"
+    path = related(question.program)
+    if path is None:
+        return "the master equation needs observations of single steps, and one relates several"
+    if monitored(path) is None:
+        return "the master equation cannot follow a rule that relates several steps"
     return None
 
 
 def _exact(question: Question) -> Found:
+    from constraints.compile.monitor import TooManyMemoriesError
     from simulators import UnreachableError
 
-    exact, where = _solver(question)
-    log_p = exact.log_probability(where)
+    try:
+        with console.bar(question.say, "solving", 100) as advance:
+            exact, where = _solver(question, Percent(advance))
+            log_p = exact.log_probability(where)
+    except TooManyMemoriesError as problem:
+        raise Unsuited(problem.problem) from None
     if log_p == -math.inf:
         raise UnreachableError(
             "the scenario has probability 0 from this start",
@@ -138,23 +147,34 @@ def _exact(question: Question) -> Found:
 
 
 def _exact_evidence(question: Question) -> tuple[float, float]:
-    exact, where = _solver(question)
-    return exact.log_probability(where), 0.0
+    with console.bar(question.say, "solving", 100) as advance:
+        exact, where = _solver(question, Percent(advance))
+        return exact.log_probability(where), 0.0
 
 
-def _solver(question: Question) -> tuple[Any, dict[int, list[Any]]]:
-    """The master equation, and the conditions at each step."""
+def _solver(question: Question, progress: Percent) -> tuple[Any, dict[Any, list[Any]]]:
+    """The master equation, and the conditions at each step and on whole paths."""
+    from constraints.compile.monitor import monitored
+    from constraints.compile.stepwise import related
     from simulators import InputError, MasterEquation
 
     try:
-        with question.say.status("solving the master equation"):
-            exact = MasterEquation(
-                question.network, **question.given, max_states=question.max_states
-            )
+        exact = MasterEquation(
+            question.network,
+            **question.given,
+            max_states=MAX_EXACT_STATES,
+            max_seconds=question.max_seconds,
+            progress=progress.named,
+        )
     except (InputError, RuntimeError) as problem:  # too many states, events, rates that change
         reason = problem.problem if isinstance(problem, InputError) else str(problem)
         raise Unsuited(reason.partition("\n")[0]) from None
-    return exact, _conditions(question)[0]
+    where: dict[Any, list[Any]] = {**_conditions(question)[0]}
+    path = related(question.program)
+    monitor = None if path is None else monitored(path)
+    if monitor is not None and monitor.start() is not True:
+        where["path"] = [monitor]
+    return exact, where
 
 
 def _conditions(question: Question) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:

@@ -54,6 +54,12 @@ class Percent:
             self.advance(step)
             self.done += step
 
+    def named(self, what: str, share: float) -> None:
+        """The same for work in several passes: a bar that falls back is another pass."""
+        if round(100 * share) < self.done:
+            self.restart()
+        self(share)
+
     def restart(self) -> None:
         self.advance(-self.done)
         self.done = 0

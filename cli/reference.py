@@ -146,7 +146,7 @@ def command(
     began = time.perf_counter()
     question = answers.Question(
         network, given, compiled(goal, layout, end), layout, samples, seed, most, particles,
-        answers.MAX_STATES.get(method, answers.MAX_EXACT_STATES), say,
+        answers.MAX_SECONDS.get(method), say,
     )  # fmt: skip
     found, way = answers.answered(question, method)
     alone = None

@@ -52,6 +52,18 @@ def known_by_step(
     return predicates, likelihoods, paths
 
 
+def related(program: Program) -> Program | None:
+    """What relates several steps, as a program of its own; None if it holds observations."""
+    if any(_steps(node) is None for node in program.observations):
+        return None
+    whole = program.lowered
+    parts = whole.parts if isinstance(whole, f.And) else (whole,)
+    return program.restated(
+        f.conjunction(*(part for part in parts if part == f.TRUE or _steps(part) is None)),
+        observations=(),
+    )
+
+
 def _last(program: Program, part: Node) -> int:
     """The last step that a part reads; 0 if it reads no series."""
     ends, place = list[tuple[int, int]](), 0
@@ -69,15 +81,15 @@ def _density(program: Program, node: Observation) -> Density:
     own = program.restated(f.TRUE, observations=(node,))
 
     def density(values: dict[str, Tensor]) -> Tensor:
-        return own.log_density(_whole_series(own, values))[:, 0].exp()
+        return own.log_density(whole_series(own, values))[:, 0].exp()
 
     return density
 
 
-def _whole_series(program: Program, values: dict[str, Tensor]) -> dict[str, Tensor]:
+def whole_series(program: Program, values: dict[str, Tensor]) -> dict[str, Tensor]:
     """Series that go on as they are, from a state (n,) or from the steps so far (n, k)."""
     steps, found = program.layout.steps, dict[str, Tensor]()
-    for name in program.needed:
+    for name in program.needed & values.keys():
         value = torch.as_tensor(values[name])
         signal = program.layout.find(name)
         if signal is not None and signal.kind == "series":
@@ -93,7 +105,7 @@ def _predicate(program: Program, part: f.Formula) -> Predicate:
     own = program.restated(part, observations=())
 
     def holds(values: dict[str, Tensor]) -> Tensor:
-        return own.verdict(_whole_series(own, values))
+        return own.verdict(whole_series(own, values))
 
     return holds
 

@@ -47,7 +47,8 @@ def test_bounds_at_every_step() -> None:
 
 
 def test_simulated_where_steps_hang_together() -> None:
-    words = ("esirs", "--where", "argmax(I) >= 5", "--initial", "S=95,I=5", "-n", "200", "--json")
+    words = ("esirs", "--where", "argmax(I) >= 5", "--initial", "S=95,I=5", "-n", "200", "--json",
+             "--method", "rejection")  # fmt: skip
     found = json.loads(run(*words)[0])
     assert "simulated trajectories" in found["method"]
     assert found["log_probability_error"] > 0
@@ -70,7 +71,19 @@ def test_simulated_where_steps_hang_together() -> None:
         (["esirs", "--where", "X(0) = 3"], "unknown signal or function 'X'", 2),
         (["esirs", "--where", "S(0) >= 60 and S(0) <= 50"], "S(0)", 3),
         (["esirs", "--initial", "S=95,I=5", "--bridge", "S0=30"], "probability 0", 3),
-        (["esirs", "--where", "min(S) >= 90 and argmax(I) >= 25", "--most", "100"], "--most", 2),
+        (
+            [
+                "esirs",
+                "--where",
+                "min(S) >= 90 and argmax(I) >= 25",
+                "--most",
+                "100",
+                "--method",
+                "rejection",
+            ],
+            "--most",
+            2,
+        ),
     ],
 )
 def test_bad_arguments_of_reference_are_refused(words: list[str], message: str, code: int) -> None:
@@ -149,3 +162,23 @@ def test_bad_arguments_about_data_are_refused(words: list[str], message: str, co
     seen_by_half()
     assert message in run("esirs", *words, code=code)[1]
     assert not Path("reference.nc").exists()
+
+
+@pytest.mark.parametrize(
+    ("rule", "log_p"),
+    [
+        ("exists t: I(t) > 20", math.log1p(-3.25681e-4)),
+        ("I <= 20 until S < 0", -math.inf),
+    ],
+)
+def test_rules_that_relate_steps_are_followed_exactly(rule: str, log_p: float) -> None:
+    """As the complement at every step has it."""
+    words = ("esirs", "--where", rule, "-n", "100", "--json")
+    if log_p == -math.inf:
+        assert "probability 0" in run(*words, code=3)[1]
+        return
+    found = json.loads(run(*words)[0])
+    assert found["method"] == "exact, by the master equation"
+    assert found["log_probability"] == pytest.approx(log_p, abs=1e-8)
+    with xr.open_dataset("reference.nc") as data:
+        assert bool(data.satisfied.all())
