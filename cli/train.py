@@ -384,9 +384,13 @@ def _duration(seconds: float) -> str:
 
 
 def _report(model: Surrogate, target: Path, say: Callable[[str], None]) -> None:
+    from surrogate.reports.card import solver_line
+
     about = model.about
     steps = about["looks"][-1]["step"]
     say(f"[bold]{escape(str(target))}[/bold]  {steps:,} updates, seed {about['seed']}")
+    if line := solver_line(about):
+        say(escape(line))
     if about["card"] is None:
         say(f"its samples cannot be judged: {escape(about['problem'])}")
     else:

@@ -20,6 +20,8 @@ from torch import Tensor
 
 from surrogate.diffusion import batches as sources
 from surrogate.diffusion.checkpoints import Checkpoints
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.denoise import Whitened
 from surrogate.diffusion.losses import LogNormal, Loss
 from surrogate.diffusion.presets import PRESETS, Preset, preset_named
 from surrogate.diffusion.split import split
@@ -27,7 +29,6 @@ from surrogate.diffusion.training import State, Trainer
 from surrogate.errors import ModelError, TrainingError, suggesting, whole_number
 from surrogate.kinds import kind_of
 from surrogate.kinds.codec import NONE
-from surrogate.kinds.decoder import HANDOVER
 from surrogate.kinds.rule_options import RuleOptions, Where
 from surrogate.model import Surrogate
 from surrogate.random import Training, stream
@@ -36,6 +37,8 @@ from surrogate.validation import plain_solver, validate
 MIN_SAMPLES = 50  # to learn from
 CHECKPOINT_SECONDS = 30.0  # between checkpoints, beside those at every validation
 ABOVE_HANDOVER = LogNormal(mean=0.0, spread=1.2)  # noise levels, where a decoder does the rest
+WIDE = LogNormal(mean=-1.5, spread=2.0)  # of smooth data, which hardly vary in many directions
+DECODER_SHARE = 0.25  # of a batch, for a decoder that plain samples may do without
 COVARIANCE_SAMPLES = 20_000  # that the covariance of the data is estimated from
 
 
@@ -85,13 +88,15 @@ class Run:
         tuned = self.kind.tuned(preset or PRESETS["default"])
         # fresh samples cannot be memorised: no reason to stop early
         self.preset = tuned.endless() if simulate else tuned.within(self.learned)
-        self.model = Surrogate.untrained(codec, seed, depth=self.preset.depth)
-        self.model.denoiser.to(device)
         self.fresh = simulate is not None
         if simulate is None:
             self.source = sources.from_dataset(codec, data, self.split.excluded, seed)
         else:
             self.source = sources.from_simulator(codec, simulate, seed)
+        self.model = Surrogate.untrained(
+            codec, seed, depth=self.preset.depth, covariance=self._covariance
+        )
+        self.model.denoiser.to(device)
         rows = self.split.held_out
         rows = rows[:: math.ceil(len(rows) / self.kind.validation_samples)]
         state = None
@@ -99,11 +104,14 @@ class Run:
             state = checkpoints.last(self.identity())
         held_out = codec.encode(data, rows, stream(seed, Training.HELD_OUT_DEQUANTISATION))
         noise = torch.randn(held_out.shape, generator=stream(seed, Training.EDGE_NOISE))
+        denoiser, decoder = self.model.denoiser, self.model.decoder
         weights = self.kind.loss_weights(codec, held_out, noise)
         loss = Loss(weights=None if weights is None else weights.to(device))
-        if self.model.decoder is not None:
-            self.model.decoder.measure(self._block())
-            if self.model.decoder.plain_handover == HANDOVER:  # what is below, the decoder learns
+        if isinstance(denoiser, Whitened):
+            loss = Loss(WIDE, units=denoiser.standardised)
+        if decoder is not None:
+            decoder.measure(self._block())
+            if decoder.early:  # what is below, the decoder learns
                 loss = Loss(levels=ABOVE_HANDOVER)
         self.trainer = Trainer(
             self.model.denoiser,
@@ -113,12 +121,16 @@ class Run:
             settings=self.preset.settings,
             seed=seed,
             state=state,
-            decoder=self.model.decoder,
+            decoder=decoder,
+            decoder_share=DECODER_SHARE if isinstance(denoiser, Whitened) else 1.0,
         )
 
     def _block(self) -> Tensor:
         """Encoded samples that constants are measured on."""
         return self.source.batch(0, min(COVARIANCE_SAMPLES, self.source.size))
+
+    def _covariance(self) -> Covariance:
+        return self.kind.covariance(self._block())
 
     def fit(self, progress: Callable[[Trainer], None] = lambda trainer: None) -> Surrogate:
         """Train to the end, or from the last checkpoint to the end, and write the card."""
@@ -173,7 +185,7 @@ class Run:
         self.model.denoiser.to("cpu").eval()
         if self.model.decoder is not None:
             self.model.decoder.eval()
-        self.model.covariance = self.kind.covariance(self._block())
+        self.model.covariance = self._covariance()
         self.model.about = {
             "seed": self.seed,
             "trajectories": int(self.data.sizes["sample"]),
@@ -183,8 +195,8 @@ class Run:
             "settings": asdict(self.preset.settings),
             "looks": [asdict(look) for look in self.trainer.looks],
         }
-        if (solver := plain_solver(self.model, self.data, self.split, self.seed)) is not None:
-            self.model.about["solver"] = solver
+        if (choice := plain_solver(self.model, self.data, self.split, self.seed)) is not None:
+            self.model.about |= {"solver": choice[0], "solver_accuracies": choice[1]}
         try:
             self.model.about["card"] = validate(self.model, self.data, self.split, self.seed)
         except (ModelError, ValueError, ArithmeticError, LookupError) as problem:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from constraints.errors import Setting
 from surrogate.diffusion.covariance import Covariance
-from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned
+from surrogate.diffusion.denoise import Bounded, Denoiser, Preconditioned, Whitened
 from surrogate.diffusion.schedule import karras
 from surrogate.diffusion.training import DECODER
 from surrogate.errors import ModelError, unknown_keyword, whole_number
@@ -31,11 +31,11 @@ from surrogate.io import model_folder as store
 from surrogate.io import tensors as tensor_files
 from surrogate.io.model_folder import CARD, CONFIG, CURVE, WEIGHTS, bundled
 from surrogate.kinds import Kind, kind_named
+from surrogate.kinds import stored_networks as networks
 from surrogate.kinds.codec import Codec
 from surrogate.kinds.decoder import NO_SIGNAL, Decoder
 from surrogate.kinds.given import with_given
-from surrogate.kinds.stored_networks import restored_decoder, restored_denoiser
-from surrogate.random import Evaluation, Sampling, Training, stream
+from surrogate.random import Evaluation, Sampling, stream
 from surrogate.reports.card import curve
 from surrogate.sampling import log_likelihood
 from surrogate.sampling.solvers import AUTOREGRESSIVE, MAX_STEPS, solve, solver_named, steps_of
@@ -62,18 +62,18 @@ class Surrogate:
 
     @classmethod
     def untrained(
-        cls, codec: Codec, seed: int, width: int | None = None, depth: int = 4
+        cls,
+        codec: Codec,
+        seed: int,
+        width: int | None = None,
+        depth: int = 4,
+        covariance: Callable[[], Covariance] | None = None,
     ) -> Surrogate:
-        """A model of the codec's shape with random weights."""
-        network: dict[str, Any] = {"width": width, "depth": depth}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(stream(seed, Training.INITIAL_WEIGHTS).initial_seed()))
-            kind = kind_named(codec.kind)
-            made = Preconditioned(kind.network(codec, width, depth))
-            decoder = kind.decoder(codec)
-        if decoder is not None:
-            network["decoder"] = {"width": None, "depth": None}
-        spread = Covariance.white(math.prod(codec.shape))
+        """A model of the codec's shape with random weights; with the `covariance` of smooth data
+        its denoiser is preconditioned, where plain samples may do without a decoder."""
+        made, decoder, network = networks.untrained(codec, seed, width, depth, covariance)
+        white = Covariance.white(math.prod(codec.shape))
+        spread = made.covariance if isinstance(made, Whitened) else white
         return cls(codec, made, spread, network, decoder=decoder)
 
     @property
@@ -170,9 +170,8 @@ class Surrogate:
             else:
                 x = SIGMA_MAX * noise.to(self.device)
                 made = solve(solver, denoiser, x, steps, self.covariance, generator, handover).cpu()
-                if self.decoder is not None:
-                    level = self.decoder.plain_handover
-                    made = self.decoder.draw(made, level, generator, total=batch).x
+                if self.decoder is not None and handover is not None:
+                    made = self.decoder.draw(made, handover, generator, total=batch).x
                 elif bounded:
                     made = self.codec.within(made)
             parts.append(made)
@@ -189,8 +188,9 @@ class Surrogate:
 
     @property
     def bounded(self) -> Denoiser:
-        """The denoiser with its estimates kept within the ranges of the variables."""
-        return Bounded(self.denoiser, self.codec.within)
+        """The denoiser, its estimates kept within ranges; a cut would roughen whitened ones."""
+        own = self.denoiser
+        return own if isinstance(own, Whitened) else Bounded(own, self.codec.within)
 
     def sample(
         self,
@@ -376,8 +376,8 @@ class Surrogate:
                 if not name.startswith(DECODER)
             }
             network = dict(config["network"])
-            denoiser = restored_denoiser(kind, codec, network, weights)
-            decoder = restored_decoder(kind, codec, network, tensors)
+            denoiser = networks.restored_denoiser(kind, codec, network, weights, spread)
+            decoder = networks.restored_decoder(kind, codec, network, tensors)
             made = cls(codec, denoiser, spread, network, dict(config["about"]), digest, decoder)
         except ModelError as problem:
             raise problem.at(f"{place} cannot be used") from None

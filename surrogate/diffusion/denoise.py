@@ -4,8 +4,9 @@ The score of the noisy data is the same knowledge, ∇ log p_σ(x) = (D(x, σ) -
 formula), and the two convert here only. Denoisers live in coordinates in which data keep their
 scale; x_t = α x_0 + σ n is x_t/α at the noise level σ/α. A batch has any rank, (B, *shape).
 
-Two ways to make a denoiser of a network (B, *shape), (B,) -> (B, *shape): `Preconditioned` (Karras
-et al. 2022, "Elucidating the design space of diffusion-based generative models", table 1) and
+Ways to make a denoiser of a network (B, *shape), (B,) -> (B, *shape): `Preconditioned` (Karras
+et al. 2022, "Elucidating the design space of diffusion-based generative models", table 1),
+`Whitened`, the same with the covariance of the data in place of their deviation, and
 `ScoreDenoiser` (Song & Ermon 2020, "Improved techniques for training score-based generative
 models", with the capped scaling for tables and series of Scassola et al. 2023, "Conditioning
 score-based generative models by neuro-symbolic constraints").
@@ -20,8 +21,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from surrogate.diffusion.covariance import Covariance
 from surrogate.diffusion.schedule import Schedule
 from surrogate.errors import ModelError
+
+SMOOTH_DEVIATION = 0.03  # in the units of standardised data
+MIN_DEVIATION = 1e-5  # in the units of standardised data, of which single precision knows 1e-7
 
 
 class Denoiser(ABC):
@@ -84,6 +89,60 @@ class Preconditioned(nn.Module, Denoiser):
         c_noise = torch.log(known) / 4
         predicted: Tensor = self.network(x / total.sqrt(), c_noise)
         return self.sigma_data**2 / total * x + level * self.sigma_data / total.sqrt() * predicted
+
+
+def smooth(covariance: Covariance) -> bool:
+    """Whether standardised data hardly vary in half of all directions, the eigenvectors of C.
+
+    Otherwise `Whitened` gains little, and loses: errors in directions that hold noise count as much
+    as those that show how the data are distributed.
+    """
+    rank, size = covariance.vectors.shape[1], covariance.size
+    small = covariance.values < SMOOTH_DEVIATION**2
+    still = int(small[:rank].sum()) + (size - rank) * int(small[-1])
+    return 2 * still >= size
+
+
+class Whitened(Preconditioned):
+    """The same for data of covariance C in place of sigma_data² I: with C_σ = σ² C (C + σ²I)⁻¹,
+
+    D = C (C + σ²I)⁻¹ x + C_σ^(1/2) F((C + σ²I)^(-1/2) x, c_noise), roots symmetric.
+
+    The first term is the denoiser of Gaussian data N(0, C), the second has the deviation that is
+    left: in a direction in which the data hardly vary estimates hardly vary, whatever F does, so
+    that smooth curves stay smooth. For C = sigma_data² I it is `Preconditioned`.
+    """
+
+    def __init__(self, network: nn.Module, covariance: Covariance) -> None:
+        super().__init__(network)
+        self.covariance = covariance
+
+    @property
+    def covariance(self) -> Covariance:
+        """C, its eigenvalues at least MIN_DEVIATION²."""
+        return self._covariance
+
+    @covariance.setter
+    def covariance(self, own: Covariance) -> None:
+        values = own.values.clamp_min(MIN_DEVIATION**2)
+        self._covariance = Covariance.restore(values, own.vectors)
+
+    def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
+        own, flat = self._covariance, x.flatten(1)
+        noise = sigma.to(x).reshape(-1, 1).double().square()
+        variances = own.values.to(x.device)
+        total = variances + noise
+        c_noise = torch.log(noise[:, 0].clamp_min(torch.finfo(x.dtype).tiny)).to(x) / 8
+        predicted = self.network(own.apply(total.rsqrt(), flat).reshape(x.shape), c_noise)
+        shrunk = own.apply(variances / total, flat)
+        moved = own.apply((noise * variances / total).sqrt(), predicted.flatten(1))
+        return (shrunk + moved).reshape(x.shape)
+
+    def standardised(self, error: Tensor, sigma: Tensor) -> Tensor:
+        """Errors of D (B, *shape) in units of F: C_σ^(-1/2) times each."""
+        own, noise = self._covariance, sigma.to(error).reshape(-1, 1).double().square()
+        variances = own.values.to(error.device)
+        return own.apply(((variances + noise) / (variances * noise)).sqrt(), error)
 
 
 class ScoreDenoiser(nn.Module, Denoiser):

@@ -60,13 +60,16 @@ class LogNormal:
 @dataclass(frozen=True)
 class Loss:
     """`draws`: noise levels for each sample; `sliced`: the share of sliced score matching; `scale`:
-    the data's standard deviation; `weights`: of the coordinates' errors, (*shape), mean one."""
+    the data's standard deviation; `weights`: of the coordinates' errors, (*shape), mean one;
+    `units`: errors (B, *shape) at noise levels (B,) in the units in which they count alike, where
+    these are not σs/√(σ² + s²) for all coordinates."""
 
     levels: Levels = LogNormal()
     draws: int = 1
     sliced: float = 0.0
     scale: float = 1.0
     weights: Tensor | None = None
+    units: Callable[[Tensor, Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -93,8 +96,11 @@ class Loss:
 
     def denoising(self, denoiser: Denoiser, clean: Tensor, noisy: Tensor, sigma: Tensor) -> Tensor:
         """The weighted error of denoised points: (B,)."""
-        weight = (sigma**2 + self.scale**2) / (sigma * self.scale) ** 2
-        error = (denoiser(noisy, sigma) - clean).square()
+        error = denoiser(noisy, sigma) - clean
+        weight: Tensor | float = (sigma**2 + self.scale**2) / (sigma * self.scale) ** 2
+        if self.units is not None:
+            error, weight = self.units(error, sigma), 1.0
+        error = error.square()
         if self.weights is not None:
             error = error * self.weights
         return weight * error.flatten(1).mean(1)

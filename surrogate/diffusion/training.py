@@ -145,7 +145,9 @@ class Trainer:
         seed: int = 0,
         state: State | None = None,
         decoder: Decoder | None = None,
+        decoder_share: float = 1.0,
     ) -> None:
+        """`decoder_share`: of each batch, that the decoder learns from."""
         if not isinstance(denoiser, nn.Module) or not any(
             weight.requires_grad for weight in denoiser.parameters()
         ):
@@ -156,7 +158,7 @@ class Trainer:
             raise ModelError("a run needs held-out samples to be judged by", remedy="hold some out")
         self.denoiser, self.source, self.held_out = denoiser, source, held_out
         self.loss, self.settings, self.seed = loss or Loss(), settings or Settings(), seed
-        self.decoder = decoder
+        self.decoder, self.decoder_share = decoder, decoder_share
         self.weights = {name: w for name, w in denoiser.named_parameters() if w.requires_grad}
         if decoder is not None:
             self.weights |= {DECODER + name: w for name, w in decoder.named_parameters()}
@@ -210,7 +212,8 @@ class Trainer:
         size = self._clip("")
         if self.decoder is not None:
             own = stream(self.seed, Training.DECODER, self.step)
-            second = self.decoder.loss(clean, own).mean()
+            part = clean[: max(1, round(self.decoder_share * len(clean)))]
+            second = self.decoder.loss(part, own).mean()
             second.backward()  # type: ignore[no-untyped-call]
             size = size + self._clip(DECODER) + second.item()
         if not math.isfinite(size + loss.item()):
@@ -283,7 +286,9 @@ class Trainer:
     @cached_property
     def hopeless(self) -> float:
         """The loss that counts as divergence: far above that of a denoiser for white noise."""
-        nothing = self._held_out_loss(_Shrinking(self.loss.scale))
+        nothing = 1.0  # in units in which errors of a Gaussian's denoiser have the mean square 1
+        if self.loss.units is None:
+            nothing = self._held_out_loss(_Shrinking(self.loss.scale))
         return nothing + 1000 * (1 + abs(nothing))
 
     @torch.no_grad()

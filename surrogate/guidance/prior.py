@@ -12,6 +12,7 @@ from surrogate.diffusion.denoise import Denoiser
 from surrogate.kinds.codec import Codec
 from surrogate.kinds.decoder import Decoder
 from surrogate.kinds.kind import Kind
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 
 class Prior(Protocol):
@@ -59,3 +60,12 @@ class Prior(Protocol):
 
     def draw(self, samples: int, seed: int = 0, *, steps: int | None = None) -> Tensor:
         """Plain samples, (samples, *shape)."""
+
+
+def handover(prior: Prior) -> float | None:
+    """The noise level at which a decoder takes over from particles, as it does from plain samples;
+    None where these do without one."""
+    if prior.decoder is None:
+        return None
+    alone = prior.default_solver == AUTOREGRESSIVE
+    return prior.decoder.handover if alone else prior.decoder.plain_handover

@@ -7,9 +7,9 @@ Metropolis-Hastings step accepts x_0' with probability
 
     min(1, w(x_0', x_σ) e^c(x_0') / w(x_0, x_σ) e^c(x_0)),
 
-which leaves p(x_0) e^c(x_0) invariant. Without a decoder there are no moves: a Gaussian about the
-denoised estimate is not p(x_0 | x_σ) where the data have structure finer than σ, and a σ below that
-only jitters copies.
+which leaves p(x_0) e^c(x_0) invariant. Where no decoder takes over there are no moves: a Gaussian
+about the denoised estimate is not p(x_0 | x_σ) where the data have structure finer than σ, and a σ
+below that only jitters copies.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MOVES = 1
 
 @torch.no_grad()
 def rejuvenate(scenario: Scenario, x: Tensor, generator: Generator, moves: int = MOVES) -> Tensor:
-    """Samples (B, D) after some moves; those of a prior without a decoder stay as they are."""
+    """Samples (B, D) after some moves; they stay as they are where no decoder takes over."""
     decoder = scenario.prior.decoder
-    if decoder is None:
+    if decoder is None or scenario.handover is None:
         return x
     sigma, value = decoder.handover, scenario.log_value(x)
     for _ in range(moves):

@@ -38,9 +38,8 @@ from constraints.errors import ImpossibleError
 from constraints.gaussian.equations import Equations, all_conditions, bounds, split
 from constraints.gaussian.latent import to_latents
 from surrogate.guidance import likelihood, linear_conditions
-from surrogate.guidance.prior import Prior
+from surrogate.guidance.prior import Prior, handover
 from surrogate.kinds.decoder import Draw, Filter, Pins
-from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 MAX_DENSE_JACOBIAN = 250_000  # numbers in G up to which it is a dense matrix
 SEARCH_LIMIT = 50.0  # standard deviations from the mean within which an equation is solved
@@ -216,15 +215,14 @@ class Scenario:
         return linear_conditions.linear_conditions(self._plain)
 
     @property
-    def handover(self) -> float:
+    def handover(self) -> float | None:
         """The noise level at which the prior's decoder takes over: where it does in plain samples
         of the diffusion, and late where it is not told all of the formula, so that the diffusion
-        has to meet the rest."""
-        decoder = self.prior.decoder
-        assert decoder is not None
-        alone = self.prior.default_solver == AUTOREGRESSIVE
-        own = decoder.handover if alone else decoder.plain_handover
-        return own if self.hard and all_conditions(self._plain) else min(own, LATE_HANDOVER)
+        has to meet the rest; None where it does not."""
+        own = handover(self.prior)
+        if own is None or (self.hard and all_conditions(self._plain)):
+            return own
+        return min(own, LATE_HANDOVER)
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""

@@ -93,7 +93,7 @@ def twisted(
             log_weights = torch.full_like(log_weights, float(smc.log_mean_exp(log_weights)))
             x_t, state, ancestors = x_t[rows], state[rows], ancestors[rows]
         if float(sigma_s) == 0:
-            if scenario.prior.decoder is not None:
+            if scenario.handover is not None:
                 foreseen = posterior.foreseen(state.denoised, state.psi)
                 particles = Filter(log_weights, foreseen, smc.resampling(generator))
                 x_0, made = scenario.decode(x_t, float(sigma_t), generator, particles)

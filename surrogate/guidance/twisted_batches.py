@@ -157,8 +157,8 @@ def _run(
 ) -> Iterator[Particles]:
     """Independent batches with `particles` particles in all, each with its number of levels; a
     SamplingError if no particle of the first two meets the scenario."""
-    decoder = question.scenario.prior.decoder
-    last = PARTICLE_SIGMA_MIN if decoder is None else question.scenario.handover
+    handover = question.scenario.handover
+    last = PARTICLE_SIGMA_MIN if handover is None else handover
     progress = question.counted(sum(counts))
     size = math.ceil(particles / len(counts))
     failed: list[Particles] = []

@@ -120,7 +120,17 @@ class Decoder(nn.Module, ABC):
     """p(x_0 | x_σ) as a network; normalised points have the shape of the codec's."""
 
     handover: float = HANDOVER  # the noise level at which it takes over from the diffusion
-    plain_handover: float = HANDOVER  # the same for plain samples, which have nothing to meet
+    plain_handover: float | None = HANDOVER
+    """The same for plain samples, which have nothing to meet; None where the diffusion goes down to
+    clean points."""
+
+    dispensable: bool = False  # whether plain samples may do without it
+
+    @property
+    def early(self) -> bool:
+        """Whether it takes over so early that it may draw plain samples alone: the diffusion then
+        learns only what is above. Otherwise held-out data choose how plain samples are drawn."""
+        return self.plain_handover is not None and self.plain_handover >= self.handover
 
     def knowing(self, codec: Any) -> Self:
         """The same for a codec that knows more (`Codec.conditions`)."""

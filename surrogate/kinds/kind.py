@@ -107,7 +107,6 @@ class Kind(ABC):
 
     half_precision: ClassVar[bool] = False  # whether weights are kept as float16
     validation_samples: ClassVar[int] = 4096  # held-out ones that the loss is measured with
-    compares_solvers: ClassVar[bool] = False  # whether held-out data choose that of plain samples
     detects_copies: ClassVar[bool] = False  # whether `compare` takes the training data, `train=`
 
     def with_rules(self, data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:

@@ -90,9 +90,24 @@ def _training(noun: str, about: Mapping[str, Any]) -> list[str]:
     if isinstance(settings, Mapping):
         steps = (about.get("looks") or [settings])[-1].get("step", settings["steps"])
         lines.append(f"- {steps:,} updates with batches of {settings['batch']}")
+    if line := solver_line(about):
+        lines.append(f"- {line}")
     if about.get("command"):
         lines.append(f"- `{about['command']}`")
     return lines
+
+
+def solver_line(about: Mapping[str, Any]) -> str | None:
+    """How plain samples are drawn, where held-out data have chosen it."""
+    accuracies = about.get("solver_accuracies")
+    if not isinstance(accuracies, Mapping) or not accuracies:
+        return None
+    each = sorted(accuracies.items(), key=lambda item: float(item[1]))
+    found = ", ".join(f"{solver} {float(accuracy):.3f}" for solver, accuracy in each)
+    return (
+        f"plain samples are drawn by the solver {about['solver']}; accuracy of trees that tell "
+        f"samples from held-out data: {found}"
+    )
 
 
 def _compared(noun: str, found: Mapping[str, Any]) -> str:

@@ -51,14 +51,21 @@ def test_the_solver_is_the_one_whose_samples_trees_tell_least(good: str, data: x
     own = untrained(data)
     model = Known(own.codec, own.denoiser, own.covariance, {}, decoder=own.decoder)
     model.good = good
-    assert validation.plain_solver(model, data, split(2_500, 0), 0) == good
+    chosen = validation.plain_solver(model, data, split(2_500, 0), 0)
+    assert chosen is not None
+    solver, accuracies = chosen
+    assert solver == good
+    assert accuracies[good] == min(accuracies.values())
+    assert len(accuracies) == 2
 
 
 def test_few_rows_leave_it_to_the_diffusion(data: xr.Dataset) -> None:
     few = data.isel(sample=slice(400))
     model = untrained(few)
     assert model.default_solver == "autoregressive"  # nothing has been chosen
-    model.about["solver"] = validation.plain_solver(model, few, split(400, 0), 0)
+    chosen = validation.plain_solver(model, few, split(400, 0), 0)
+    assert chosen == ("ode", {})
+    model.about["solver"] = chosen[0]
     assert model.default_solver == "ode"
     assert len(model.sample(5)) == 5
     model.decoder = None

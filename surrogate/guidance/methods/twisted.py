@@ -66,7 +66,7 @@ class Twisted(Deferred[TwistedSettings]):
 
 def levels_for(prior: Prior) -> int:
     """The default number of noise levels."""
-    early = prior.decoder is not None and prior.decoder.plain_handover >= prior.decoder.handover
+    early = prior.decoder is not None and prior.decoder.early
     return DECODED_LEVELS if early else LEVELS
 
 

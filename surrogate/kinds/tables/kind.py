@@ -78,7 +78,6 @@ class Tables(Kind):
     # --- learning ---------------------------------------------------------------------------------
 
     detects_copies = True
-    compares_solvers = True
 
     def with_rules(self, data: xr.Dataset, options: RuleOptions) -> tuple[xr.Dataset, StatedRules]:
         found: tuple[xr.Dataset, StatedRules] = tables.rules.with_rules(data, options)

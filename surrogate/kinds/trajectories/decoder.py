@@ -39,6 +39,7 @@ class TrajectoryDecoder(Decoder):
         super().__init__()
         self.conditionals = Conditionals(codec, width, depth)
         self.sites = self.conditionals.sites
+        self.dispensable = self.sites.unbound
         self.known: Mapping[str, float] = {}  # statics that a date fixes
 
     def knowing(self, codec: TimeSeriesCodec) -> Self:

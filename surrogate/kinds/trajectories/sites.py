@@ -63,6 +63,14 @@ class Sites:
         """Numbers and words that are drawn of a trajectory."""
         return len(self.statics) + int(self.free.sum())
 
+    @property
+    def unbound(self) -> bool:
+        """Whether all that is drawn are real numbers that no law binds: nothing that a diffusion
+        could miss by rounding it, or by a small error at an edge."""
+        drawn = (*self.statics, *self.series)
+        real = all(v.kind == "real" and not v.levels for v in drawn)
+        return real and not self.codec.linear_laws and not self.codec.relations
+
     def order(self, instances: int) -> list[Site]:
         """All sites in the order of drawing."""
         return [site for i in range(instances) for site in self._order(i)]

@@ -8,7 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surrogate.diffusion.denoise import Denoiser, Preconditioned, ScoreDenoiser, expand
+from surrogate.diffusion.covariance import Covariance
+from surrogate.diffusion.denoise import (
+    Denoiser,
+    Preconditioned,
+    ScoreDenoiser,
+    Whitened,
+    expand,
+    smooth,
+)
 from surrogate.diffusion.gaussian import GaussianDenoiser
 from surrogate.diffusion.schedule import EDM, VE, VP, Schedule, SubVP
 from surrogate.errors import ModelError
@@ -110,6 +118,62 @@ def test_network_sees_and_predicts_unit_variance() -> None:
         network.gain.fill_(1)
         c_out = (model(x, sigma) - skipped) / scaled
         assert float(((clean - skipped) / c_out).var()) == pytest.approx(1, abs=chance)
+
+
+def whitened(network: Recorder) -> tuple[Whitened, Tensor]:
+    """For data of six coordinates with a covariance, and that covariance (6, 6)."""
+    mixing = torch.randn(6, 6, generator=generator(5), dtype=torch.float64)
+    matrix = mixing @ mixing.mT / 6
+    return Whitened(network, Covariance(matrix)), matrix
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.3])
+def test_whitening_with_a_multiple_of_the_identity_is_preconditioning(gain: float) -> None:
+    x, one = noisy((5, 2, 3)), torch.eye(6, dtype=torch.float64)
+    plain, own = Preconditioned(Recorder(gain), 0.5), Whitened(Recorder(gain), Covariance(one / 4))
+    torch.testing.assert_close(own(x, LEVELS), plain(x, LEVELS))
+    torch.testing.assert_close(own(x, LEVELS[0]), plain(x, LEVELS[0]))
+
+
+def test_whitening_alone_denoises_gaussian_data() -> None:
+    x = noisy((5, 6))
+    model, matrix = whitened(Recorder())
+    exact = GaussianDenoiser(torch.zeros(6, dtype=torch.float64), matrix)
+    torch.testing.assert_close(model(x, LEVELS), exact(x, LEVELS))
+
+
+def test_a_whitened_network_sees_and_predicts_unit_variance() -> None:
+    n = 50_000
+    model, matrix = whitened(network := Recorder())
+    root = torch.linalg.cholesky(matrix)
+    clean = torch.randn(n, 6, generator=generator(6), dtype=torch.float64) @ root.mT
+    noise = torch.randn(clean.shape, generator=generator(7), dtype=torch.float64)
+    for sigma in LEVELS:
+        skipped = model(clean + sigma * noise, sigma).detach()
+        seen, level = network.asked
+        torch.testing.assert_close(level, (sigma.log() / 4).expand(1))
+        targets = model.standardised(clean - skipped, sigma)
+        for each in (seen, targets):
+            off = (torch.cov(each.mT) - torch.eye(6)).abs().max()
+            assert float(off) < SIGMAS * math.sqrt(2 / n)
+
+
+def test_data_are_smooth_where_half_of_the_directions_are_still() -> None:
+    one = torch.eye(8, dtype=torch.float64)
+    assert not smooth(Covariance(one))
+    assert smooth(Covariance(torch.diag(torch.tensor([2.0] * 4 + [1e-4] * 4))))
+    assert not smooth(Covariance(torch.diag(torch.tensor([2.0] * 5 + [1e-4] * 3))))
+    few = one[:, :3]  # of low rank: five directions share the last variance
+    assert smooth(Covariance.restore(torch.tensor([3.0, 2.0, 2.0, 1e-4]), few))
+    assert not smooth(Covariance.restore(torch.tensor([3.0, 2.0, 2.0, 0.1]), few))
+
+
+def test_directions_without_variance_stay_nearly_still() -> None:
+    flat = torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64))
+    model = Whitened(Recorder(1.0), Covariance(flat)).requires_grad_(False)
+    x = torch.tensor([[0.5, 3.0]], dtype=torch.float64)
+    assert abs(float(model(x, torch.tensor(0.1))[0, 1])) < 1e-3
+    assert model.standardised(x, torch.tensor(0.1)).isfinite().all()
 
 
 def test_without_noise_nothing_is_to_be_done() -> None:

@@ -245,3 +245,17 @@ def test_weights_of_coordinates() -> None:
     sigma = torch.ones(3)
     found = Loss(weights=weights).denoising(Off(), clean, clean, sigma)
     assert torch.allclose(found, torch.full((3,), 2 * 4.0))
+
+
+def test_units_of_errors() -> None:
+    """Errors are taken in the units that are given, at their noise levels."""
+    clean, sigma = torch.zeros(3, 4), torch.tensor([1.0, 2.0, 4.0])
+
+    class Off(Denoiser):
+        def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+            return torch.ones_like(x)
+
+    found = Loss(units=lambda error, level: error / level[:, None]).denoising(
+        Off(), clean, clean, sigma
+    )
+    assert torch.allclose(found, 1 / sigma**2)

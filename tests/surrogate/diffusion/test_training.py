@@ -16,7 +16,7 @@ from surrogate.diffusion.training import Settings, State, Trainer
 from surrogate.errors import ModelError, TrainingError
 from surrogate.random import stream
 from tests.surrogate.analytic import gaussian, generator
-from tests.surrogate.diffusion.small_runs import Pool, equal, small, trainer, untrained
+from tests.surrogate.diffusion.small_runs import MeanDecoder, Pool, equal, small, trainer, untrained
 
 
 def test_early_stopping_keeps_the_best() -> None:
@@ -156,6 +156,18 @@ def test_frozen_weights_stay() -> None:
     assert "network.enter.weight" not in best
     assert torch.equal(denoiser.network.enter.weight, before)  # type: ignore[union-attr, arg-type]
     Trainer(denoiser, Pool(data), data[:10], settings=small(), state=run.state())
+
+
+def test_a_decoder_learns_from_its_share_of_each_batch() -> None:
+    sizes = list[int]()
+
+    class Counting(MeanDecoder):
+        def loss(self, clean: Tensor, generator: torch.Generator) -> Tensor:
+            sizes.append(len(clean))
+            return super().loss(clean, generator)
+
+    trainer(small(batch=16), decoder=Counting(), decoder_share=0.25).advance()
+    assert sizes == [4]
 
 
 # --- runs that go wrong ---------------------------------------------------------------------------
