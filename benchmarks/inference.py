@@ -7,6 +7,7 @@ smoothing    eSIRS, half of the infected seen at eight steps (binomial): margina
 school       influenza in a boarding school, 1978: the posterior of beta/gamma of the bundled `sir`
              given all days, and the days after the fourth by what was known then
 measles      London, ten years held out: twelve weeks after eight (`inference_forecasts`)
+rate         in `inference_epidemics.py`: a learned parameter, against the posterior on a grid
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import pandas as pd
 import report
 import scipy.stats
 import torch
+from inference_epidemics import rate
 from report import Target
 
 import surrogate as sg
@@ -110,6 +112,7 @@ ROWS: dict[str, Callable[[argparse.Namespace], list[Target]]] = {
     "smoothing": smoothing,
     "school": school,
     "measles": inference_forecasts.measles,
+    "rate": rate,
 }
 
 
@@ -119,6 +122,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--samples", type=int, default=5_000)
     inference_forecasts.add_arguments(parser)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--models", type=Path, default=ROOT / "models")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save", action="store_true", help=f"write results/{RESULTS.name}")
     chosen = parser.parse_args(words)

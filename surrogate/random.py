@@ -53,6 +53,7 @@ class Sampling(IntEnum):
     SEQUENTIAL = 26  # by batch
     SEQUENTIAL_SCOUTS = 27
     LOOKAHEAD = 28
+    ADAPTATION = 35  # by case
 
 
 class ClassifierTraining(IntEnum):

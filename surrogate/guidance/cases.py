@@ -20,7 +20,7 @@ from torch import Tensor
 
 from constraints.errors import ImpossibleError
 from surrogate.guidance.scenario import Scenario
-from surrogate.kinds.decoder import NO_SIGNAL, Lookahead, Pins
+from surrogate.kinds.decoder import NO_SIGNAL, Lookahead, Pins, Proposal
 from surrogate.random import Sampling, stream
 
 LOOKAHEAD_DRAWS = 2_000  # plain samples that a look-ahead is learned from
@@ -34,6 +34,7 @@ class Case:
     number: int
     pins: Pins
     lookahead: Lookahead | None = None
+    proposal: Proposal | None = None
 
 
 def cases_of(scenario: Scenario, seed: int) -> list[Case]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surrogate.guidance import smc
 from surrogate.guidance.outcome import Question
-from surrogate.guidance.rejuvenation import rejuvenate
+from surrogate.guidance.rejuvenation import first_moved, rejuvenate
 from surrogate.random import Sampling, stream
 
 
@@ -32,4 +32,5 @@ def selected(
     x = x[rows]
     if bool(repeated.any()):
         x[repeated] = rejuvenate(question.scenario, x[repeated], generator)
+        x = first_moved(question.scenario, x, generator)
     return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Generator
@@ -21,13 +23,14 @@ from torch import Generator
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.guidance import failure, smc
+from surrogate.guidance.adaptation import adapted
 from surrogate.guidance.cases import Allocation, Case, cases_of, log_share
 from surrogate.guidance.methods.sequential import (
     ENOUGH_ANCESTORS,
     SequentialSettings,
     particles_for,
 )
-from surrogate.guidance.outcome import Outcome, Question
+from surrogate.guidance.outcome import Outcome, Progress, Question
 from surrogate.guidance.scenario import Scenario
 from surrogate.guidance.selection import selected
 from surrogate.guidance.twisted import Particles
@@ -41,6 +44,9 @@ MIN_DISTINCT = 0.02  # share of the particles with descendants, below which the 
 SCOUTS = 1_000  # particles that tell whether the method suits a scenario
 MIN_CASE_SCOUTS = 250  # of these in each case
 MIN_SCOUT_ANCESTORS = 0.005  # effective ancestors, as a share of them, for which it does
+ENOUGH_EFFECTIVE = 0.05  # the same, for which nothing is adapted
+MIN_ADAPTED_SHARE = 0.02  # of the particles, of a case that is adapted
+PREPARING = 0.2  # of the time, for adaptation
 
 
 @torch.no_grad()
@@ -48,7 +54,8 @@ def filtered(scenario: Scenario, case: Case, count: int, generator: Generator) -
     """`count` particles of one case."""
     zero = torch.zeros(count, dtype=torch.float64)
     foreseen = zero[:, None].expand(-1, case.pins.total)
-    particles = Filter(zero, foreseen, smc.resampling(generator), case.lookahead)
+    own = case.lookahead, case.proposal
+    particles = Filter(zero, foreseen, smc.resampling(generator), *own)
     nothing = torch.zeros(count, scenario.size, dtype=torch.float64)
     x, draw = scenario.decode(nothing, NO_SIGNAL, generator, particles, case.pins)
     verdicts = scenario.satisfied(x)
@@ -91,16 +98,62 @@ def allocated(scenario: Scenario, cases: Sequence[Case], seed: int) -> Allocatio
     return Allocation.of([each.log_z for each in found], ancestors)
 
 
-def suits(scenario: Scenario, seed: int) -> bool:
+@dataclass(frozen=True)
+class Preparation:
+    """Cases with their look-aheads and proposals, and what scouts tell of them."""
+
+    cases: list[Case]
+    allocation: Allocation
+    adapted: bool = False
+
+
+_PREPARED: WeakKeyDictionary[Scenario, dict[int, Preparation]] = WeakKeyDictionary()
+
+
+def prepared(scenario: Scenario, seed: int, progress: Progress = lambda share: None) -> Preparation:
+    """Cases adapted where scouts with what plain draws tell keep few ancestors, if that helps;
+    computed once for a scenario and a seed."""
+    known = _PREPARED.setdefault(scenario, {})
+    if seed not in known:
+        known[seed] = _prepared(scenario, seed, progress)
+    return known[seed]
+
+
+def _prepared(scenario: Scenario, seed: int, progress: Progress) -> Preparation:
+    cases = cases_of(scenario, seed)
+    plain = Preparation(cases, allocated(scenario, cases, seed))
+    if plain.allocation.effective >= ENOUGH_EFFECTIVE or not any(c.lookahead for c in cases):
+        return plain
+    made = []
+    for i, (case, share) in enumerate(zip(cases, plain.allocation.shares, strict=True)):
+        if case.lookahead is None or share < MIN_ADAPTED_SHARE:
+            made.append(case)
+            continue
+        done, generator = i / len(cases), stream(seed, Sampling.ADAPTATION, i)
+        made.append(
+            adapted(
+                scenario,
+                case,
+                generator,
+                lambda own, done=done: progress(done + own / len(cases)),  # type: ignore[misc]
+            )
+        )
+    other = Preparation(made, allocated(scenario, made, seed), adapted=True)
+    return max(other, plain, key=lambda each: each.allocation.effective)
+
+
+def suits(scenario: Scenario, seed: int, progress: Progress = lambda share: None) -> bool:
     """Whether plain samples are the decoder's own, and enough particles keep their ancestors: the
     look-ahead foresees what is needed."""
     prior = scenario.prior
     if prior.decoder is None or prior.default_solver != AUTOREGRESSIVE:
         return False
-    cases = cases_of(scenario, seed)
-    if not any(case.pins.total for case in cases):
+    if not scenario.hard and not scenario.observes:
         return False
-    return allocated(scenario, cases, seed).effective >= MIN_SCOUT_ANCESTORS
+    own = prepared(scenario, seed, progress)
+    if not any(case.pins.total for case in own.cases):
+        return False
+    return own.allocation.effective >= MIN_SCOUT_ANCESTORS
 
 
 def answer(question: Question[SequentialSettings]) -> Outcome:
@@ -111,19 +164,17 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
             "this model has no decoder, which the method sequential needs",
             remedy=("use ", Setting("method", "twisted")),
         )
-    cases, allocation = cases_of(scenario, question.seed), Allocation((1.0,), 1.0)
-    total = settings.particles
-    if total is None or len(cases) > 1:
-        allocation = allocated(scenario, cases, question.seed)
-    total = total or particles_for(question.samples, allocation.effective)
+    own = prepared(scenario, question.seed, lambda share: question.progress(PREPARING * share))
+    cases, allocation = own.cases, own.allocation
+    total = settings.particles or particles_for(question.samples, allocation.effective)
     count = max(BATCHES, math.ceil(total / MAX_BATCH))
     counts = allocation.counts(math.ceil(total / count))
-    progress = question.counted(count)
+    start = PREPARING if own.adapted else 0.0
     batches = []
     for j in range(count):
         generator = stream(question.seed, Sampling.SEQUENTIAL, j)
         batches.append(batch_of(scenario, cases, counts, generator))
-        progress(1)
+        question.progress(start + (1 - start) * (j + 1) / count)
     log_weights = torch.cat([batch.log_weights for batch in batches])
     if not bool(log_weights.isfinite().any()):
         raise failure.no_sample(scenario, batches, question.plain)

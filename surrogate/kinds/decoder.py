@@ -93,10 +93,56 @@ class Draw:
 class Lookahead(ABC):
     """A guess of the probability of the conditions to come, while values are drawn in steps."""
 
+    last: int
+    """The last step after which anything is to come; -1 if nothing is after any."""
+
     @abstractmethod
     def after(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> Tensor:
         """The log of the guess (N,) after step t, at the present values of the variables (N,) each
         and the sums (N, k) of the conditions so far; 0 where nothing is to come."""
+
+    @abstractmethod
+    def relearned(self, clean: Tensor, first: int) -> Lookahead:
+        """The same, learned from step `first` on from other draws (M, *shape), which the conditions
+        have not influenced after that step."""
+
+
+class Proposal(ABC):
+    """A distribution q of the numbers that are drawn first, in place of the decoder's own p: a
+    draw has the weight p/q."""
+
+    @abstractmethod
+    def started(self, count: int) -> Proposing:
+        """For `count` points."""
+
+
+class Proposing(ABC):
+    """A proposal while its numbers are drawn, one after another."""
+
+    @abstractmethod
+    def offered(self, name: str, own: Tensor, uniform: Uniforms) -> Tensor:
+        """Latents z (N,) of a number, of which `own` (N,) are the decoder's draws."""
+
+    @abstractmethod
+    def log_ratio(self, name: str, z: Tensor, log_p: Tensor) -> Tensor:
+        """log p/q (N,) of latents that were offered, of the decoder's log-density log p (N,), given
+        those before."""
+
+    @abstractmethod
+    def given(self, name: str, z: Tensor) -> None:
+        """Take note of a number that was drawn without a proposal."""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Where a filter ends before the data do: after step `step` points are selected, their first
+    numbers perturbed, so that copies differ, and the rest drawn as if no condition came after."""
+
+    step: int
+    select: Callable[[Tensor], Tensor]
+    """From log-weights (N,), which contain the look-ahead's guess, to the rows to go on with."""
+    generator: Generator
+    """Random numbers of the perturbation."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +153,16 @@ class Filter:
     log-probability of each condition and the log-density of each factor; when one is settled its
     own takes the place of the guess. `resample`: log-weights (N,) to the rows to go on with, (N,),
     or None to keep all.
-    `lookahead`: guesses again after every step, in place of `foreseen`.
+    `lookahead`: guesses again after every step, in place of `foreseen`. `proposal`: of the first
+    numbers. `fork`: an early end.
     """
 
     log_weights: Tensor
     foreseen: Tensor
     resample: Callable[[Tensor], Tensor | None]
     lookahead: Lookahead | None = None
+    proposal: Proposal | None = None
+    fork: Fork | None = None
 
 
 class Decoder(nn.Module, ABC):
@@ -166,6 +215,16 @@ class Decoder(nn.Module, ABC):
 
     def lookahead(self, clean: Tensor, pins: Pins) -> Lookahead | None:
         """A guess of these conditions, learned from plain draws (M, *shape), if there is one."""
+        return None
+
+    def proposal(self, clean: Tensor) -> Proposal | None:
+        """A proposal of the first numbers that covers those of samples (M, *shape), if there are
+        any to propose."""
+        return None
+
+    def perturbed(self, clean: Tensor, generator: Generator) -> Tensor | None:
+        """A step of a random walk of the first numbers of samples (M, *shape), symmetric, if there
+        are any to move."""
         return None
 
     @abstractmethod

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from surrogate.kinds.decoder import Filter, Lookahead, Pins
+from surrogate.kinds.decoder import Filter, Fork, Lookahead, Pins, Proposing
 
 MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tails are cut off
 
@@ -16,7 +16,8 @@ MIN_LOG_SHARE = -50.0  # log-probability of a condition on one value: below, tai
 class Weighted:
     """The weights of points while they are drawn: log_weights (N,), their noisy points `rows` (N,),
     and what the weights already contain of conditions and factors to come: `foreseen` (N, k + m) of
-    each, `guess` (N,) of all conditions by a look-ahead."""
+    each, `guess` (N,) of all conditions by a look-ahead. `proposing`: of the first numbers; `fork`:
+    an early end."""
 
     def __init__(
         self,
@@ -24,16 +25,20 @@ class Weighted:
         foreseen: Tensor,
         resample: Callable[[Tensor], Tensor | None],
         lookahead: Lookahead | None = None,
+        proposing: Proposing | None = None,
+        fork: Fork | None = None,
     ) -> None:
         self.log_weights, self.foreseen, self.resample = log_weights.clone(), foreseen, resample
         self.rows = torch.arange(len(log_weights))
         self.lookahead, self.guess = lookahead, torch.zeros_like(log_weights)
+        self.proposing, self.fork = proposing, fork
 
     @classmethod
     def of(cls, count: int, pins: Pins, particles: Filter | None) -> Weighted:
         if particles is not None:
             own = particles.log_weights, particles.foreseen, particles.resample
-            return cls(*own, particles.lookahead)
+            proposing = None if particles.proposal is None else particles.proposal.started(count)
+            return cls(*own, particles.lookahead, proposing, particles.fork)
         zero = torch.zeros(count, dtype=torch.float64)
         return cls(zero, torch.zeros(count, pins.total, dtype=torch.float64), lambda weights: None)
 

@@ -15,19 +15,28 @@ import torch
 from torch import Generator, Tensor
 
 from surrogate.kinds.conditions import Conditions
-from surrogate.kinds.decoder import Decoder, Draw, Filter, Lookahead, Pins, Uniforms
+from surrogate.kinds.decoder import (
+    Decoder,
+    Draw,
+    Filter,
+    Lookahead,
+    Pins,
+    Proposal,
+    Uniforms,
+)
 from surrogate.kinds.noising import BLIND, noised
 from surrogate.kinds.trajectories.codec import TimeSeriesCodec
-from surrogate.kinds.trajectories.conditionals import Conditionals, Values
+from surrogate.kinds.trajectories.conditionals import Conditionals
 from surrogate.kinds.trajectories.drawing import Drawing
-from surrogate.kinds.trajectories.features import Step, shifted
+from surrogate.kinds.trajectories.likelihood import log_likelihood
 from surrogate.kinds.trajectories.lookahead import TrajectoryLookahead
-from surrogate.kinds.trajectories.sites import Site
-from surrogate.kinds.trajectories.variables import Variable
+from surrogate.kinds.trajectories.sites import Site, latent, ranges, real, value
+from surrogate.kinds.trajectories.static_proposal import KernelProposal, random_walk
 from surrogate.kinds.weighted import Weighted
 from surrogate.networks.head import Dropout
 
 STEPS_PER_SAMPLE = 16  # of a trajectory that a training step looks at
+MAX_VALUES = 100_000  # steps of trajectories whose probabilities are computed at a time
 
 
 class TrajectoryDecoder(Decoder):
@@ -70,9 +79,17 @@ class TrajectoryDecoder(Decoder):
 
     @torch.no_grad()
     def log_prob(self, clean: Tensor) -> Tensor:
+        size = max(1, MAX_VALUES // self.sites.steps)
+        parts = [clean[i : i + size] for i in range(0, len(clean), size)]
+        return torch.cat([self._log_prob(part) for part in parts])
+
+    def _log_prob(self, clean: Tensor) -> Tensor:
         steps = torch.arange(self.sites.steps).expand(len(clean), -1)
-        blind = torch.full((len(clean),), BLIND)
-        return -self._loss(clean, torch.zeros_like(clean), blind, steps) * self.sites.size
+        blind, nothing = (
+            torch.full((len(clean),), BLIND),
+            torch.zeros_like(clean, dtype=torch.float32),
+        )
+        return -self._loss(clean, nothing, blind, steps) * self.sites.size
 
     def _loss(
         self,
@@ -83,61 +100,9 @@ class TrajectoryDecoder(Decoder):
         dropout: Dropout | None = None,
     ) -> Tensor:
         """Negative log-likelihood (B,), per number, estimated from the steps t (B, R)."""
-        own, sites, values = self.conditionals, self.sites, self.sites.values(clean)
-        context, shrunk = own.context(noisy, sigma)
-        total = clean.new_zeros(len(clean))
-        statics: list[Tensor] = []
-        for j, v in enumerate(sites.statics):
-            seen = own.static_input(j, context, noisy, sigma)
-            head = own.static_heads[j](torch.cat([seen, *(each[:, None] for each in statics)], 1))
-            y = values[v.name][:, 0]
-            total = total - self._log_likelihood(v, head, y, None, None, None, 0)
-            statics += own.features.static(v, y)
-        context = _at(context, t)
-        noisy_at = {v.name: _at(shrunk[:, sites.channels[v.name]].mT, t) for v in sites.series}
-        before = {
-            v.name: shifted(values[v.name]).gather(1, t) for v in (*sites.numbers, *sites.words)
-        }
-        every = own.features.stacks(values)
-        past = own.features.waves(values, t) + own.features.past(values, t, every)
-        stack = None if every is None else _at(every, t)
-        seen = own.step_input(context, statics, before, past, noisy_at, own.told(sigma), t)
-        now = {
-            v.name: values[v.name].expand(-1, t.shape[1])
-            for v in sites.codec.variables
-            if v.static and v.kind != "words"
-        }
-        nll = torch.zeros_like(context[..., 0])
-        for j, v in enumerate(sites.series):
-            y, last = values[v.name].gather(1, t), before[v.name]
-            head = own.heads[j](seen, dropout)
-            part = self._log_likelihood(v, head, y, last, now, before, t, stack)
-            nll = nll - torch.where(sites.free[j][t], part, 0.0)
-            now[v.name] = y
-            seen = torch.cat([seen, torch.stack(own.features.drawn(v, y, last, t, stack), -1)], -1)
-        return (total + nll.mean(1) * sites.steps) / sites.size
-
-    def _log_likelihood(
-        self,
-        v: Variable,
-        head: Tensor,
-        y: Tensor,
-        last: Tensor | None,
-        now: Values | None,
-        before: Values | None,
-        t: Step,
-        stack: Tensor | None = None,
-    ) -> Tensor:
-        """log p of values y, like y."""
-        if v.kind == "words":
-            return torch.log_softmax(head, -1).gather(-1, y.long().unsqueeze(-1))[..., 0]
-        own = self.conditionals
-        low, high = own.interval(v, y, now, before)
-        if before is not None and isinstance(t, Tensor):
-            first = own.interval(v, y, now, None)
-            low, high = (torch.where(t == 0, a, b) for a, b in zip(first, (low, high), strict=True))
-        within = torch.minimum(low, y), torch.maximum(high, y)
-        return own.distribution(v, head, last, t, stack).log_likelihood(y, within)
+        sites, values = self.sites, self.sites.values(clean)
+        statics, steps = log_likelihood(self.conditionals, values, noisy, sigma, t, dropout)
+        return (-statics - steps.mean(1) * sites.steps) / sites.size
 
     # --- drawing ----------------------------------------------------------------------------------
 
@@ -173,6 +138,32 @@ class TrajectoryDecoder(Decoder):
             return None  # several instances are drawn one after another
         return TrajectoryLookahead(self.sites, pins, clean)
 
+    def proposal(self, clean: Tensor) -> Proposal | None:
+        values = self.sites.values(clean)
+        found = {v.name: latent(v, values[v.name][:, 0]) for v in self.sites.statics if real(v)}
+        return KernelProposal.of(found) if found else None
+
+    def perturbed(self, clean: Tensor, generator: Generator) -> Tensor | None:
+        sites, codec = self.sites, self.sites.codec
+        moved = [v for v in sites.statics if real(v)]
+        if not moved:
+            return None
+        own = sites.values(clean)
+        z = torch.stack([latent(v, own[v.name][:, 0]) for v in moved], 1)
+        y = random_walk(z, generator)
+        inside = torch.ones(len(clean), dtype=torch.bool)
+        for v, there in zip(moved, y.unbind(1), strict=True):
+            low, high = ranges(v)
+            inside &= (value(v, there) >= low) & (value(v, there) <= high)
+        found = clean.clone()
+        for v, there in zip(moved, y.unbind(1), strict=True):
+            rows, channels = sites.rows[v.name], sites.channels[v.name]
+            made = (there[:, None, None] - codec.mean[rows]) / codec.scale[rows]
+            found[:, channels] = torch.where(
+                inside[:, None, None], made.to(found), found[:, channels]
+            )
+        return found
+
     @torch.no_grad()
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:
         groups, given = self._groups(noisy, pins), self._groups(clean, pins, torch.float64)
@@ -192,8 +183,3 @@ class TrajectoryDecoder(Decoder):
     def _conditions(self, pins: Pins, groups: Tensor) -> Conditions[Site]:
         count, instances = groups.shape[:2]
         return Conditions(pins, count, self.sites.order(instances), self.sites.coordinates)
-
-
-def _at(x: Tensor, t: Tensor) -> Tensor:
-    """x (B, T, n) at steps t (B, R)."""
-    return x.gather(1, t[..., None].expand(-1, -1, x.shape[2]))

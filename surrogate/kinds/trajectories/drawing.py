@@ -14,11 +14,13 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from surrogate.kinds.conditions import Conditions, Remainder
-from surrogate.kinds.decoder import Uniforms
+from surrogate.kinds.decoder import Proposing, Uniforms
 from surrogate.kinds.noising import BLIND
 from surrogate.kinds.trajectories.conditionals import Conditionals, Values
+from surrogate.kinds.trajectories.distributions import Distribution
 from surrogate.kinds.trajectories.features import Memory
-from surrogate.kinds.trajectories.sites import STATIC, Site, latent
+from surrogate.kinds.trajectories.sites import STATIC, Site, latent, ranges, real, value
+from surrogate.kinds.trajectories.static_proposal import perturbed
 from surrogate.kinds.trajectories.variables import Variable
 from surrogate.kinds.weighted import MIN_LOG_SHARE, Weighted
 
@@ -49,6 +51,7 @@ class Drawing:
         self.uniform, self.conditions, self.instance = uniform, conditions, instance
         self.weighted, self.rows, self.settled = weighted, torch.arange(len(noisy)), False
         self.given = given
+        self.forked = False  # whether the filter has ended, and conditions count no more
         self.count = len(noisy)
         self.blind = blind = math.isinf(sigma)  # then all have the same context
         self.noisy = torch.zeros_like(noisy[:1]) if blind else noisy
@@ -110,19 +113,48 @@ class Drawing:
                     now[v.name] = sites.constant(v, t, self.count)
             before = sites.restore(now)
             self.stack = features.next_stack(self.stack)
-            self.settled |= self.weighted.look_ahead(t, before, self.conditions.sums)
-            if (
-                self.settled
-                and (rows := self.weighted.resample(self.weighted.log_weights)) is not None
-            ):
+            rows = None if self.forked else self._resampled(t, before)
+            if rows is not None:
                 self._select(rows)
                 statics = [each[rows] for each in statics]
                 known = {name: y[rows] for name, y in known.items()}
                 before = {name: y[rows] for name, y in before.items()}
-                for own in memories.values():
-                    own.select(rows)
-            self.settled = False
+                for memory in memories.values():
+                    memory.select(rows)
+                if self.forked:
+                    self._perturb(known)
+                    before |= known
+                    own = [features.static(v, known[v.name]) for v in sites.statics]
+                    statics = [feature for each in own for feature in each]
         return self.x, self.rows
+
+    def _resampled(self, t: int, values: Values) -> Tensor | None:
+        """The rows to go on with after step t, None for all; the filter may end here."""
+        weighted = self.weighted
+        settled = weighted.look_ahead(t, values, self.conditions.sums) or self.settled
+        self.settled = False
+        if weighted.fork is not None and t == weighted.fork.step:
+            self.forked = True
+            return weighted.fork.select(weighted.log_weights)
+        return weighted.resample(weighted.log_weights) if settled else None
+
+    def _perturb(self, known: dict[str, Tensor]) -> None:
+        """Perturb the statics that have a density, unless a condition concerns them."""
+        assert self.weighted.fork is not None
+        sites = self.sites
+        moved = []
+        for j, v in enumerate(sites.statics):
+            own = sites.coordinates((self.instance, STATIC, j))
+            if real(v) and not bool((self.conditions.pins.rows[:, own] != 0).any()):
+                moved.append(v)
+        if not moved:
+            return
+        z = torch.stack([latent(v, known[v.name]) for v in moved], 1)
+        for v, made in zip(
+            moved, perturbed(z, self.weighted.fork.generator).unbind(1), strict=True
+        ):
+            known[v.name] = value(v, made).clamp(*ranges(v))
+            self._place(v, known[v.name], STATIC)
 
     def _select(self, rows: Tensor) -> None:
         """Go on with resampled points."""
@@ -144,7 +176,9 @@ class Drawing:
         """Draw and place the value of a site, (B,)."""
         site = self.instance, t, j
         copies = self.sites.steps if t == STATIC else 1
-        remainder = self.conditions.at(site, self.sites.coordinates(site)[::copies], copies)
+        remainder = None
+        if not self.forked:
+            remainder = self.conditions.at(site, self.sites.coordinates(site)[::copies], copies)
         given = None if self.given is None else self.given[v.name][:, max(t, 0)].double()
         if v.kind == "words":
             y = self._choose(v, head, site, remainder, given)
@@ -232,7 +266,33 @@ class Drawing:
         if given is not None:
             return given
         assert self.uniform is not None
-        return own.sample(low, high, self.uniform(2))
+        drawn = own.sample(low, high, self.uniform(2))
+        proposing = self.weighted.proposing if last is None else None
+        if proposing is None:
+            return drawn
+        if not isinstance(own, Distribution) or not real(v):
+            return drawn
+        if remainder is not None:
+            proposing.given(v.name, latent(v, drawn))
+            return drawn
+        return self._proposed(proposing, own, drawn, (low, high))
+
+    def _proposed(
+        self,
+        proposing: Proposing,
+        own: Distribution,
+        drawn: Tensor,
+        within: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        """Values (B,) of a static by a proposal, with their weights."""
+        assert self.uniform is not None
+        z = proposing.offered(own.variable.name, latent(own.variable, drawn), self.uniform)
+        y = value(own.variable, z)
+        inside = (y >= within[0]) & (y <= within[1])
+        y = torch.minimum(torch.maximum(y, within[0]), within[1])
+        log_p = torch.where(inside, own.log_likelihood(y, within).double(), -torch.inf)
+        self.weighted.log_weights += proposing.log_ratio(own.variable.name, z, log_p)
+        return y
 
     def _place(self, v: Variable, y: Tensor, t: int) -> None:
         """Write a value into the encoded points and count it for the conditions."""
@@ -248,7 +308,7 @@ class Drawing:
             values = values[..., None].expand(-1, -1, sites.steps).flatten(1)
         else:
             self.x[:, own, t] = (encoded - codec.mean[rows][:, t]) / codec.scale[rows][:, t]
-        if self.conditions.active:
+        if self.conditions.active and not self.forked:
             number = (sites.statics if t == STATIC else sites.series).index(v)
             site = self.instance, t, number
             self.conditions.add(values, sites.coordinates(site))

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from torch.nn.functional import one_hot
 
 from constraints.gaussian.chains import log_interval
 from surrogate.kinds.decoder import Factor, Lookahead, Pins
-from surrogate.kinds.trajectories.sites import Sites
+from surrogate.kinds.trajectories.sites import Sites, latent
 
 MAX_PRODUCTS = 6  # numbers of a state up to which their products are features
 MAX_DEVIATIONS = 6.0  # at which standardised states are cut off
@@ -38,7 +38,9 @@ INFLATION = 1.5  # of variances: a guess that is too sharp kills particles
 EQUATION_WIDTH = 1.0  # of an interval, in deviations of what is left, below which it is an equation
 POWER = 4.0  # of the mean of inequalities, which are far from independent: about their worst one
 MIN_LOG_GUESS = -300.0
-LOCATIONS = 801  # at which a likelihood is evaluated to find its mean and variance
+LOCATIONS = 401  # at which a likelihood is evaluated to find its mean and variance
+GRIDS = 3  # finer and finer
+MAX_REACH = 8.0  # deviations from the mean to the ends of the next grid
 
 
 @dataclass(frozen=True)
@@ -60,44 +62,67 @@ class TrajectoryLookahead(Lookahead):
     """Fitted to plain draws, encoded (M, C, T), for the conditions and factors `pins`."""
 
     def __init__(self, sites: Sites, pins: Pins, clean: Tensor) -> None:
-        self.pins = pins
+        self.sites, self.pins = sites, pins
         numbers = [v for v in (*sites.statics, *sites.series) if v.kind != "words"]
         self.names = [v.name for v in numbers]
+        self.variables = {v.name: v for v in numbers}
+        steps = sites.steps
+        moving = {channel for v in sites.series for channel in sites.channels[v.name]}
+        # the steps at which factors and conditions end
+        self._factor_end = torch.tensor([_last_step(f, moving, steps) for f in pins.factors])
+        self._later = (self._rows() != 0).any(1)  # (k, T)
+        self.wanted: Tensor | None = None  # the mean of each likelihood by its location, (m,)
+        self.noise = torch.zeros(0, dtype=torch.float64)  # its variance, (m,)
+        self.regressions: list[Regression | None] = [None] * steps
+        self.observed: list[Regression | None] = [None] * steps
+        ends = [*self._factor_end.tolist(), *self._later.nonzero()[:, 1].tolist()]
+        self.last = max(ends, default=0) - 1
+        self._learn(clean, 0)
+
+    def relearned(self, clean: Tensor, first: int) -> TrajectoryLookahead:
+        made = copy(self)
+        made.regressions, made.observed = list(self.regressions), list(self.observed)
+        made._learn(clean, first)
+        return made
+
+    def _rows(self) -> Tensor:
+        """The conditions on what is drawn in steps, (k, C, T): statics are known from the start."""
+        sites = self.sites
+        rows = self.pins.rows.reshape(len(self.pins), *sites.codec.shape).clone()
+        for v in sites.statics:
+            rows[:, sites.channels[v.name]] = 0.0
+        return rows
+
+    def _learn(self, clean: Tensor, first: int) -> None:
+        """Fit the regressions of the steps from `first` on."""
+        sites, pins = self.sites, self.pins
         values = sites.values(clean)
         channels, steps = sites.codec.shape
         y = torch.zeros(len(clean), channels, steps, dtype=torch.float64)
-        for v in sites.series:
-            own = values[v.name]
-            spread = own[:, None] if v.kind != "words" else _hot(own, len(v.categories))
-            y[:, sites.channels[v.name]] = spread.double()
-        rows = pins.rows.reshape(len(pins), channels, steps).clone()
-        for v in sites.statics:
-            rows[:, sites.channels[v.name]] = 0.0  # known from the start
-        parts = torch.einsum("kct,mct->mkt", rows, y)
-        left = parts.sum(2, keepdim=True) - parts.cumsum(2)
-        later = (rows != 0).any(1)  # (k, T)
-        for v in sites.statics:
+        for v in (*sites.series, *sites.statics):
             own = values[v.name]
             spread = own[:, None] if v.kind != "words" else _hot(own, len(v.categories))
             y[:, sites.channels[v.name]] = spread.double().expand(-1, -1, steps)
-        moving = {channel for v in sites.series for channel in sites.channels[v.name]}
-        found = _locations(pins.factors, y.flatten(1))
-        self.wanted, self.noise = found.wanted, found.noise
-        last = torch.tensor([_last_step(factor, moving, steps) for factor in pins.factors])
-        self.regressions: list[Regression | None] = []
-        self.observed: list[Regression | None] = []
-        for t in range(steps):
-            open_rows = later[:, t + 1 :].any(1).nonzero()[:, 0]
+        parts = torch.einsum("kct,mct->mkt", self._rows(), y)
+        left = parts.sum(2, keepdim=True) - parts.cumsum(2)
+        flat, none = y.flatten(1), y.new_zeros(len(y), 0)
+        if self.wanted is None:
+            self.wanted, self.noise = _wanted(pins.factors, flat)
+        found = [factor.location(flat[:, factor.coordinates])[:, None] for factor in pins.factors]
+        locations = torch.cat([none, *found], 1)
+        for t in range(first, steps):
+            open_rows = self._later[:, t + 1 :].any(1).nonzero()[:, 0]
             state = self._state({name: _at(values[name], t) for name in self.names})
-            self.regressions.append(_fit(state, left[:, open_rows, t], open_rows))
-            to_come = (last > t).nonzero()[:, 0]
-            self.observed.append(_fit(state, found.locations[:, to_come], to_come))
+            self.regressions[t] = _fit(state, left[:, open_rows, t], open_rows)
+            to_come = (self._factor_end > t).nonzero()[:, 0]
+            self.observed[t] = _fit(state, locations[:, to_come], to_come)
 
     def after(self, t: int, values: Mapping[str, Tensor], sums: Tensor) -> Tensor:
         guess = self._conditions_to_come(t, values, sums)
         own = self.observed[t]
         if own is None:
             return guess
+        assert self.wanted is not None
         at = self.wanted[own.conditions] - own.mean(self._state(values))
         covariance = own.covariance + torch.diag(self.noise[own.conditions])
         return guess + _log_density(at, covariance).clamp_min(MIN_LOG_GUESS * len(covariance))
@@ -124,38 +149,31 @@ class TrajectoryLookahead(Lookahead):
         return guess.clamp_min(MIN_LOG_GUESS * max(1, int(narrow.sum())))
 
     def _state(self, values: Mapping[str, Tensor]) -> Tensor:
-        return torch.stack([values[name].double() for name in self.names], -1)
+        return torch.stack(
+            [latent(self.variables[name], values[name].double()) for name in self.names], -1
+        )
 
 
-class _Locations(NamedTuple):
-    """Of m factors on M draws."""
-
-    locations: Tensor  # (M, m)
-    wanted: Tensor  # the mean of each likelihood as a function of its location, (m,)
-    noise: Tensor  # its variance, (m,)
-
-
-def _locations(factors: Sequence[Factor], y: Tensor) -> _Locations:
-    """Locations of factors at coordinates y (M, D), and where their likelihoods want them."""
-    found = [y.new_zeros(len(y), 0)]
-    wanted, noise = list[Tensor](), list[Tensor]()
+def _wanted(factors: Sequence[Factor], y: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and variances (m,) of likelihoods as functions of their locations, which have the
+    values that they have at coordinates y (M, D), and some more."""
+    means, variances = [y.new_zeros(0)], [y.new_zeros(0)]
     for factor in factors:
         read = y[:, factor.coordinates]
         own = factor.location(read)
-        low, high = own.min(), own.max()
-        room = (high - low).clamp_min(1e-9)
-        grid = torch.linspace(0.0, 1.0, LOCATIONS, dtype=y.dtype) * 3 * room + low - room
-        share = torch.softmax(factor.likelihood(read, grid).clamp_min(-1e30), 0)
-        mean = (share * grid).sum()
-        wanted.append(mean)
-        noise.append((share * (grid - mean).square()).sum() + (3 * room / LOCATIONS) ** 2)
-        found.append(own[:, None])
-    none = y.new_zeros(0)
-    return _Locations(
-        torch.cat(found, 1),
-        torch.stack(wanted) if wanted else none,
-        torch.stack(noise) if noise else none,
-    )
+        room = (own.max() - own.min()).clamp_min(1e-9)
+        first, last = own.min() - room, own.max() + room
+        for _ in range(GRIDS):
+            grid = torch.linspace(0.0, 1.0, LOCATIONS, dtype=y.dtype) * (last - first) + first
+            share = torch.softmax(factor.likelihood(read, grid).clamp_min(-1e30), 0)
+            mean = (share * grid).sum()
+            variance = (share * (grid - mean).square()).sum()
+            variance = variance + ((last - first) / LOCATIONS).square()
+            reach = MAX_REACH * variance.sqrt()
+            first, last = torch.maximum(first, mean - reach), torch.minimum(last, mean + reach)
+        means.append(mean[None])
+        variances.append(variance[None])
+    return torch.cat(means), torch.cat(variances)
 
 
 def _last_step(factor: Factor, moving: set[int], steps: int) -> int:

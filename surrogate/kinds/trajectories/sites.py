@@ -132,6 +132,11 @@ def latent(v: Variable, y: Tensor) -> Tensor:
     return v.transform.forward(y) if v.kind != "boolean" else y
 
 
+def real(v: Variable) -> bool:
+    """Whether a variable has a density: it is neither whole nor one of few values."""
+    return v.kind == "real" and not v.levels
+
+
 def value(v: Variable, z: Tensor) -> Tensor:
     """Values y of z, not rounded."""
     return v.transform.inverse(z) if v.kind != "boolean" else z
