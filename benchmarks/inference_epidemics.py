@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import scipy.stats
 from report import Target
 
@@ -20,6 +19,7 @@ import surrogate as sg
 from constraints import parse
 from simulators import MasterEquation, models, simulate
 from simulators.exact.conditions import Likelihood
+from surrogate.evaluation.boosting import Features, two_sample_test
 from surrogate.guidance.sampler import sample
 
 SEED, TRUTH_SEED = 100, 777_003
@@ -76,8 +76,8 @@ def rate(options: argparse.Namespace) -> list[Target]:
         log_p = made.diagnostics.log_probability
         gap = None if log_p is None else abs(log_p - log_z)
         exact = drawn(rates, weights, len(own))
-        trees = sg.evaluate(table(own), against=table(exact)).values.get("trees")
-        c2st = None if trees is None else trees.accuracy
+        sides = Features((own[:, None], exact[:, None]), (False,))
+        c2st, _ = two_sample_test(sides, np.ones(len(own)), np.ones(len(exact)))
         about = f"beta, {name} counts"
         found += [
             Target(f"{about}: mean off by", off, 0.05, at_most=True, unit=" sd"),
@@ -93,10 +93,6 @@ def drawn(rates: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
     random = np.random.default_rng(TRUTH_SEED)
     ends = np.concatenate([[0.0], np.cumsum((weights[1:] + weights[:-1]) / 2)])
     return np.interp(random.uniform(0, ends[-1], count), ends, rates)
-
-
-def table(beta: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame({"beta": beta})
 
 
 def _binomial(y: int, values: dict[str, np.ndarray]) -> np.ndarray:

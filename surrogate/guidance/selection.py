@@ -12,6 +12,8 @@ from surrogate.guidance.outcome import Question
 from surrogate.guidance.rejuvenation import first_moved, rejuvenate
 from surrogate.random import Sampling, stream
 
+MIN_DISTINCT = 0.5  # ancestors, as a share of the samples, below which first numbers are moved
+
 
 def selected(
     question: Question[Any], x: Tensor, log_weights: Tensor, ancestors: Tensor
@@ -32,5 +34,6 @@ def selected(
     x = x[rows]
     if bool(repeated.any()):
         x[repeated] = rejuvenate(question.scenario, x[repeated], generator)
+    if smc.distinct(ancestors[rows]) < MIN_DISTINCT * len(rows):
         x = first_moved(question.scenario, x, generator)
     return x, torch.zeros(len(x), dtype=torch.float64), ancestors[rows]
