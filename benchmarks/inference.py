@@ -122,7 +122,6 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--samples", type=int, default=5_000)
     inference_forecasts.add_arguments(parser)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--models", type=Path, default=ROOT / "models")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save", action="store_true", help=f"write results/{RESULTS.name}")
     chosen = parser.parse_args(words)

@@ -47,7 +47,7 @@ def grid_posterior(seen: dict[int, int], noisy: bool) -> tuple[np.ndarray, np.nd
 
 def rate(options: argparse.Namespace) -> list[Target]:
     """The posterior of beta given noisy and exact counts."""
-    folder = Path(options.models) / "esirs_beta"
+    folder = Path(options.models or "models") / "esirs_beta"
     if not folder.exists():
         command = f"surrogate train --simulate esirs --param beta=1..4 -o {folder}"
         print(f"rate: there is no model; {command}", file=sys.stderr)

@@ -80,15 +80,13 @@ class TrajectoryDecoder(Decoder):
     @torch.no_grad()
     def log_prob(self, clean: Tensor) -> Tensor:
         size = max(1, MAX_VALUES // self.sites.steps)
-        parts = [clean[i : i + size] for i in range(0, len(clean), size)]
+        parts = [clean[i : i + size] for i in range(0, max(1, len(clean)), size)]
         return torch.cat([self._log_prob(part) for part in parts])
 
     def _log_prob(self, clean: Tensor) -> Tensor:
         steps = torch.arange(self.sites.steps).expand(len(clean), -1)
-        blind, nothing = (
-            torch.full((len(clean),), BLIND),
-            torch.zeros_like(clean, dtype=torch.float32),
-        )
+        blind = torch.full((len(clean),), BLIND)
+        nothing = torch.zeros_like(clean, dtype=torch.float32)
         return -self._loss(clean, nothing, blind, steps) * self.sites.size
 
     def _loss(
