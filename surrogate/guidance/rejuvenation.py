@@ -22,6 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from surrogate.guidance.scenario import Scenario
+from surrogate.sampling.solvers import AUTOREGRESSIVE
 
 MOVES = 1
 FIRST_MOVES = 3  # of the first numbers
@@ -50,7 +51,8 @@ def rejuvenate(scenario: Scenario, x: Tensor, generator: Generator, moves: int =
 def first_moved(scenario: Scenario, x: Tensor, generator: Generator) -> Tensor:
     """Samples (B, D) after moves of their first numbers, where the decoder has any to move."""
     decoder = scenario.prior.decoder
-    if decoder is None or scenario.instances > 1:
+    own_law = scenario.prior.default_solver == AUTOREGRESSIVE  # whether samples are the decoder's
+    if decoder is None or not own_law or scenario.instances > 1:
         return x
 
     def log_target(x: Tensor) -> Tensor:
