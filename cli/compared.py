@@ -32,7 +32,7 @@ def opened_file(
     Of two files, options for tables apply to the one that is a table; of two tables, not to the one
     that holds samples, with a row for each step of each. `shared`: whether there are two.
     """
-    given = {**(table if _is_table_file(path) else {}), **image}
+    given = {**(table if is_table_file(path) else {}), **image}
     found = reading.opened(path, given, say, shared=shared)
     if "columns" not in given:
         reading.hint(found, say)
@@ -47,7 +47,7 @@ def opened(
     shared: bool = True,
 ) -> Data:
     """Data of a file as they are: see `opened_file`."""
-    given = table if _is_table_file(path) else {}
+    given = table if is_table_file(path) else {}
     found = opened_file(path, table, image, say, shared)
     if "missing" in given:
         return found.kind.as_read(found.data, found.options)
@@ -56,11 +56,12 @@ def opened(
 
 def check_tables(table: dict[str, Any], *paths: str) -> None:
     """Refuse options for tables where no file is one."""
-    if not any(_is_table_file(path) for path in paths):
+    if not any(is_table_file(path) for path in paths):
         tables.refuse(table, "none of these files is one")
 
 
-def _is_table_file(path: str) -> bool:
+def is_table_file(path: str) -> bool:
+    """Whether a file holds a table, by its name."""
     from surrogate.io.formats import TABLE, format_of
     from surrogate.kinds import kinds  # whose formats are registered
 

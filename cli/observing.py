@@ -50,7 +50,7 @@ def refuse_unit(start: str | None, unit: str | None) -> None:
         )
 
 
-def refuse(observe: str | None, observing: Mapping[str, Any]) -> None:
+def refuse(observe: str | None, observing: Mapping[str, Any], option: str = "--observe") -> None:
     """Refuse options about observed data where there are none."""
     if observe is None and observing:
         name = next(iter(observing))
@@ -58,7 +58,7 @@ def refuse(observe: str | None, observing: Mapping[str, Any]) -> None:
         raise UsageError(
             f"{flag} is about observed data, and there are none",
             value=observing[name],
-            remedy="add --observe FILE",
+            remedy=f"add {option} FILE",
         )
 
 
@@ -96,6 +96,21 @@ def started(
     if dates and "start" not in begun_by and not codec["layout"].get("dates"):
         say(f"first step: {canonical_date(dates[0])}, as first observed (--start says otherwise)")
     return {**config, "codec": made}
+
+
+def shared_time(
+    table: Mapping[str, Any], observed: str | None, *paths: str | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of tables, and of observed data: --time names the column of times of both, and is
+    only about observed data where none of the other files is a table."""
+    from cli.compared import is_table_file
+
+    if observed is None or "time" not in table:
+        return dict(table), {}
+    if any(path is not None and is_table_file(path) for path in paths):
+        return dict(table), {}
+    rest = {name: value for name, value in table.items() if name != "time"}
+    return rest, {"time": table["time"]}
 
 
 def observed(

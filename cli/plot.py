@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from cli import complete, console, files, options, pictures, reading, tables
+from cli import observing as observed_data
 from cli.compared import check_tables, opened_file
 from cli.errors import UsageError
 from cli.sections import Command, section
@@ -97,6 +98,7 @@ def command(
     for path in filter(None, (data, against, observed)):
         files.check_exists(path)
     say = console.messages(quiet)
+    table, observing = observed_data.shared_time(table, observed, data, against)
     check_tables(table, data, against or data)
     opened = opened_file(data, table, image, say.print, shared=against is not None)
 
@@ -124,6 +126,8 @@ def command(
     if observed_columns:
         wanted["observed_columns"] = pairs_in(observed_columns)
     check_options(kind, wanted, kind.plot_options, "plot_options")
+    if observed is not None and "time" in observing:
+        wanted["observed_time"] = observing["time"]
     points = None if observed is None else reading.opened(observed, {}, say.print).data
     drawing = kind.drawing(opened.data, _like(against, opened, table, say), points, **wanted)
     with atomic_file(target) as part:

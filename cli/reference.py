@@ -160,7 +160,7 @@ def command(
     data = label(_dated(found.data, start, unit), {**rules, **stated}, end)
     data = data.assign_attrs(surrogate_method=found.words, surrogate_seed=seed)
     if seen is not None:
-        data = data.assign_attrs({RECORD: json.dumps(seen.record)})
+        data = data.assign_attrs({RECORD: json.dumps({**seen.record, "file": observe})})
     files.write_data(data, target)
     count = data.sizes["sample"]
     say.print(f"[bold]{escape(str(target))}[/bold]  {count:,} trajectories, {found.words}")

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from rich.markup import escape
 
-from cli import complete, console, files, options, pictures, tables
+from cli import complete, console, files, hints, options, pictures, reading, tables
+from cli import observing as observed_data
 from cli.compared import check_tables, meeting, opened, warn_unconditioned
 from cli.errors import UsageError
 from cli.sections import Command, section
+from surrogate.io.reading import ObservationOptions
 
 if TYPE_CHECKING:
     from surrogate.reports.facts import Facts
@@ -27,6 +30,17 @@ PAGE_SUFFIXES = (".html", ".htm")
 @options.against("Reference data to compare with, of the same kind and grid.")
 @section("What", click.option("--title", help="Heading of the page."))
 @options.meeting
+@section(
+    "Observed data",
+    click.option(
+        "--observed",
+        metavar="DATA",
+        shell_complete=complete.files,
+        help="Draw these points on fan charts, and count how many lie within the predictive bands: "
+        "a table with a column of times.",
+    ),
+    reading.options("observing", ObservationOptions, without=("time", "upto", "every")),
+)
 @section("Tables", tables.options, tables.comparison)
 @section("Images", pictures.options)
 @options.out(None, "Page: .html [default: the data's name with .html].")
@@ -40,6 +54,8 @@ def command(
     target: str | None,
     train: str | None,
     where: tuple[str, ...],
+    observed: str | None,
+    observing: dict[str, Any],
     table: dict[str, Any],
     image: dict[str, Any],
     out: str | None,
@@ -56,6 +72,7 @@ def command(
     \b
     surrogate report samples.nc --against reference.nc
     surrogate report rows.csv --against wine.csv --target quality
+    surrogate report forecast.nc --observed bsflu.csv
     surrogate report strong.csv --against wine.csv --where "alcohol >= 12"
     surrogate report runs.csv --id run --time day
     surrogate report samples.npz --against t10k-images-idx3-ubyte.gz
@@ -70,9 +87,11 @@ def command(
             "surrogate report trajectories.nc",
         )
     options.check_syntax(where, ())
-    for path in filter(None, (data, against, train)):
+    for path in filter(None, (data, against, train, observed)):
         files.check_exists(path)
+    observed_data.refuse(observed, observing, "--observed")
     say = console.messages(quiet)
+    table, when = observed_data.shared_time(table, observed, data, against)
     check_tables(table, data, against or data)
     source = opened(data, table, image, say.print, shared=against is not None)
     page_ = check_target(out or _named(data), force, PAGE_SUFFIXES)
@@ -93,7 +112,9 @@ def command(
     from surrogate.data import report_facts
     from surrogate.reports.page import page
 
-    asked = {"target": target, "train": learned}
+    points = None if observed is None else reading.opened(observed, {}, say.print).data
+    asked: dict[str, Any] = {"target": target, "train": learned, "observed": points}
+    asked |= {"observing": observing | when} if observed is not None else {}
     given = {name: each for name, each in asked.items() if each is not None}
     with say.status("measuring and drawing"):
         kind, found = report_facts(source, other, **given)
@@ -101,6 +122,7 @@ def command(
     with replacing(page_) as part:
         part.write_bytes(content)
     trust = found.verdict
+    checked = getattr(found.content, "checks", ())
     if as_json:
         log_p, error = found.probability or (None, None)
         summary = {
@@ -112,9 +134,13 @@ def command(
             "log_probability_error": error,
             "verdict": None if trust is None else trust.level,
             "reasons": [] if trust is None else list(trust.reasons),
+            "coverage": {check.source: check.coverage for check in checked},
             "evaluation": None if found.evaluation is None else found.evaluation.to_dict(),
         }
         click.echo(json.dumps(summary))
+    for check in checked:
+        for words in check.words():
+            say.print(escape(words))
     if trust is not None:
         colour = console.LEVEL_COLOURS[trust.level]
         say.print(f"[{colour}]{escape(trust.summary)}[/{colour}]")
@@ -139,9 +165,21 @@ def _next(found: Facts, data: str, against: str | None, example: str | None) -> 
     if against is not None or not found.sampled:
         return "open the page, or print it from the browser"
     again = f"surrogate report {shlex.quote(data)} --against reference.nc --force"
-    network = found.network.get("network") or {}
-    name = str(network.get("name") or "MODEL")
-    if found.requirements is None:
-        return f"surrogate simulate {shlex.quote(name)} -o reference.nc, then {again}"
-    rules = " ".join(f"--where {shlex.quote(part.text)}" for part in found.requirements.parts)
-    return f"surrogate reference {shlex.quote(name)} {rules}, then {again}"
+    return f"{_reference(found)} -o reference.nc, then {again}"
+
+
+def _reference(found: Facts) -> str:
+    """The simulator asked the same: parameters, start, grid, observed data and rules."""
+    from constraints import has_verdict, parse
+    from surrogate.io.attributes import json_object
+    from surrogate.kinds.observed import RECORD
+    from surrogate.kinds.signals import layout_of
+
+    record = json_object(found.attrs.get(RECORD))
+    rules = [part.text for part in found.requirements.parts] if found.requirements else []
+    if record:  # whose statements are made of the file again
+        rules = [rule for rule in rules if has_verdict(parse(rule))]
+    layout = layout_of(found.content.data) if hasattr(found.content, "data") else None
+    times = np.array([] if layout is None else layout.times)
+    start = layout.dates[0] if layout is not None and layout.dates else None
+    return hints.reference_command(found.network, times, record, rules, start)

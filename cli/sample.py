@@ -203,7 +203,7 @@ def command(
         answer = _conditional(found, samples, rules, seed, given, say)
         draws = answer.dataset
         if seen is not None:
-            draws = draws.assign_attrs({RECORD: json.dumps(seen.record)})
+            draws = draws.assign_attrs({RECORD: json.dumps({**seen.record, "file": observe})})
     else:
         with console.bar(say, "sampling", samples) as advance:
             draws = found.dataset(samples, seed=seed, solver=solver, progress=advance, **given)

@@ -68,7 +68,9 @@ def report(
 ) -> Path:
     """Write one self-contained HTML page about samples, compared with a reference if one is given.
 
-    Options are those of `evaluate`. An existing file is kept unless `force` is true.
+    Options are those of `evaluate`; of trajectories also `observed`, data to draw and to check
+    predictions against, and `observing`, how they are read (`columns`, `noise`, `time`) where the
+    samples do not tell. An existing file is kept unless `force` is true.
     """
     target = Path(path)
     if target.exists() and not force:
@@ -89,7 +91,8 @@ def summary(data: Any) -> pd.DataFrame:
 def report_facts(data: Any, against: Any = None, **options: Any) -> tuple[Kind, Facts]:
     """What a page tells of samples, and their kind."""
     kind = kind_of(data) if against is None else common_kind(data, against)
-    check_options(kind, options, kind.compare_options, "compare_options")
+    own = [name for name in options if name not in kind.compare_options]
+    check_options(kind, own, kind.report_options, "report_options")
     facts = kind.report_facts(data, against, **options)
     if facts.evaluation is not None:
         facts = replace(facts, evaluation=_qualified(facts.evaluation, data, against))

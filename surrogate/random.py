@@ -54,6 +54,7 @@ class Sampling(IntEnum):
     SEQUENTIAL_SCOUTS = 27
     LOOKAHEAD = 28
     ADAPTATION = 35  # by case
+    PREDICTIVE = 40
 
 
 class ClassifierTraining(IntEnum):

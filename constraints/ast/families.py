@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from constraints.ast import densities
+from constraints.ast import densities, draws
 from constraints.ast.formulas import TRUE, And, Formula, conjunction
 from constraints.ast.nodes import Node, plain_number
 from constraints.ast.terms import Const, Term, term
@@ -30,7 +30,7 @@ from constraints.errors import FormulaError, unknown
 from constraints.lazy import torch
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Generator, Tensor
 
 MIN_POSITIVE = 1e-50  # smaller positive parameters count as this one
 OBSERVATION_EXAMPLE = "76 ~ poisson(0.9*I(3))"
@@ -107,7 +107,9 @@ class Family:
     numbers that can be observed. location: the number of the parameter that moves the distribution.
     expected: (y, variance, *parameters), the log of the expected density where that parameter is
     Gaussian with a variance and the others are constant; None where it has no closed form. bounds:
-    the numbers of the parameters that y lies between, where there are any.
+    the numbers of the parameters that y lies between, where there are any. sampler: (generator,
+    *parameters), tensors within their domains and of one shape, to numbers drawn from each
+    distribution; None if the family cannot be simulated.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Family:
     location: int = 0
     expected: Callable[..., Tensor] | None = None
     bounds: tuple[int | None, int | None] = (None, None)
+    sampler: Callable[..., Tensor] | None = None
 
     @property
     def signature(self) -> str:
@@ -152,6 +155,27 @@ class Family:
         ]
         return torch.where(inside, self.density(value, *safe), -math.inf)
 
+    def draw(self, generator: Generator, *parameters: Tensor) -> Tensor:
+        """A number from each distribution, like the parameters, which broadcast; FormulaError where
+        one of them is outside its domain."""
+        if self.sampler is None:
+            raise FormulaError(
+                f"{self.name} cannot be simulated: the family has no sampler",
+                value=self.name,
+                allowed=[each.name for each in families().values() if each.sampler],
+            )
+        own = torch.broadcast_tensors(*(each.double() for each in parameters))  # type: ignore[no-untyped-call]
+        for known, each in zip(self.parameters, own, strict=True):
+            outside = each[~known.domain.inside(each)]
+            if len(outside):
+                raise FormulaError(
+                    f"the {known.name} of {self.name} is {outside[0]:g} in {len(outside):,} of "
+                    f"{each.numel():,} places",
+                    value=float(outside[0]),
+                    remedy=f"it must be one of the {known.domain}",
+                )
+        return self.sampler(generator, *own)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distribution(Node):
@@ -164,7 +188,20 @@ class Distribution(Node):
         self.family.check_count(len(self.parameters))
         for parameter, value in zip(self.family.parameters, self.parameters, strict=True):
             parameter.check(self.family.name, value)
+        self._check_ends()
         super().__post_init__()
+
+    def _check_ends(self) -> None:
+        """FormulaError where the numbers between which observations lie are in the wrong order."""
+        places = self.family.bounds
+        low, high = (None if place is None else self.parameters[place] for place in places)
+        if isinstance(low, Const) and isinstance(high, Const) and low.value >= high.value:
+            name = self.family.name
+            raise FormulaError(
+                f"{name}({low.value:g}, {high.value:g}) has no values: the lower end comes first",
+                value=(low.value, high.value),
+                remedy=f"write {name}({high.value:g}, {low.value:g})",
+            )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,7 +311,9 @@ def _lognormal_expected(y: float, variance: Tensor, mean_of_log: Tensor, sd: Ten
 _SD = FamilyParameter("sd", POSITIVE)
 _MEAN = FamilyParameter("mean", NON_NEGATIVE)
 
-poisson = register(Family("poisson", "a count", (_MEAN,), densities.poisson, COUNT))
+poisson = register(
+    Family("poisson", "a count", (_MEAN,), densities.poisson, COUNT, sampler=draws.poisson)
+)
 normal = register(
     Family(
         "normal",
@@ -282,6 +321,7 @@ normal = register(
         (FamilyParameter("mean"), _SD),
         densities.normal,
         expected=_normal_expected,
+        sampler=draws.normal,
     )
 )
 lognormal = register(
@@ -292,6 +332,7 @@ lognormal = register(
         densities.lognormal,
         POSITIVE,
         expected=_lognormal_expected,
+        sampler=draws.lognormal,
     )
 )
 binomial = register(
@@ -302,6 +343,7 @@ binomial = register(
         densities.binomial,
         COUNT,
         bounds=(None, 0),
+        sampler=draws.binomial,
     )
 )
 negative_binomial = register(
@@ -311,6 +353,7 @@ negative_binomial = register(
         (_MEAN, FamilyParameter("dispersion", POSITIVE)),
         densities.negative_binomial,
         COUNT,
+        sampler=draws.negative_binomial,
     )
 )
 student_t = register(
@@ -324,6 +367,7 @@ student_t = register(
         ),
         densities.student_t,
         location=1,
+        sampler=draws.student_t,
     )
 )
 uniform = register(
@@ -333,5 +377,6 @@ uniform = register(
         (FamilyParameter("low"), FamilyParameter("high")),
         densities.uniform,
         bounds=(0, 1),
+        sampler=draws.uniform,
     )
 )

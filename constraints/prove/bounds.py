@@ -21,7 +21,9 @@ Sources = frozenset[int]  # numbers of the parts of a formula
 
 @dataclass(frozen=True)
 class Sum:
-    """low <= Σ coefficient·reading <= high; `strict`: whether the ends are excluded."""
+    """low <= Σ coefficient·reading <= high; `strict`: whether the ends are excluded.
+
+    `slack`: by how much the ends lie outside of those that were stated, because of a tolerance."""
 
     cells: tuple[int, ...]
     coefficients: tuple[float, ...]
@@ -29,6 +31,7 @@ class Sum:
     high: float
     strict: tuple[bool, bool]
     sources: Sources
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,11 @@ class Bounds:
                 shown = f"a sum of {len(row.cells)} readings"
             extreme, direction = ("least", "less") if above else ("most", "more")
             dated = row.coefficients == (1.0,) and self.dates[row.cells[0]]
-            reached, limit = shown_as(reach, dated), shown_as(bound, dated)
+            stated = bound - row.slack if above else bound + row.slack
+            reached, limit = shown_as(reach, dated), shown_as(stated, dated)
             required = f"{direction} than {limit}" if strict else f"{limit} or {direction}"
+            if row.slack and math.isclose(row.high - row.low, 2 * row.slack):
+                required = limit
             raise Conflict(sources, f"{shown} is at {extreme} {reached}, and must be {required}")
 
 

@@ -254,15 +254,15 @@ class _Prover:
         if self.coefficients > MAX_COEFFICIENTS:
             return
         low, high = node.low - node.slack, node.high + node.slack
-        strict = (node.open_low, node.open_high)
+        strict, slack = (node.open_low, node.open_high), node.slack
         if node.integer:
-            (low, high), strict = node.whole_bounds(), (False, False)
+            (low, high), strict, slack = node.whole_bounds(), (False, False), 0.0
         if node.category is not None:  # weights of a sample are 0 or 1
             low, high = (1.0, math.inf) if node.chooses else (-math.inf, 0.0)
             strict = (False, False)
         for row, offset in found:
             ends = low - offset, high - offset
-            yield Sum(tuple(row), tuple(row.values()), *ends, strict, sources)
+            yield Sum(tuple(row), tuple(row.values()), *ends, strict, sources, slack)
 
     # bounds of the readings that the layout states
 

@@ -1,7 +1,8 @@
 """Interval arithmetic: the range of a resolved term, from the known ranges of the signals.
 
 The parameter of an observation whose range has no number in its domain (a standard deviation that
-is never positive) has no distribution, whatever the data; a number beyond the ends of its
+is never positive) has no distribution, whatever the data, and one that is drawn from a range must
+lie in its domain throughout; a number beyond the ends of its
 distribution (5,000 of at most 763) cannot be observed. Ranges are sound, not tight: two readings
 of one signal count as independent.
 """
@@ -17,8 +18,9 @@ from constraints.ast.aggregates import aggregates
 from constraints.ast.families import Observation
 from constraints.ast.lowered import CategoryWeight
 from constraints.ast.terms import Aggregate, Apply, At, Const, Count, Name, Step, Term
+from constraints.ast.walk import names
 from constraints.compile.resolve import resolve
-from constraints.errors import ImpossibleError
+from constraints.errors import FormulaError, ImpossibleError
 from constraints.layout.signals import Layout
 
 Interval = tuple[float, float]
@@ -40,6 +42,14 @@ def refuse_impossible_parameters(node: Observation, layout: Layout) -> None:
                 value=str(term),
                 remedy=f"it must be one of the {parameter.domain}",
             )
+        inside = parameter.domain.low <= low and high <= parameter.domain.high
+        if not inside and _drawn_once(term, layout):
+            raise FormulaError(
+                f"{node}: the {parameter.name} of {family.name} is {term}, which is drawn from "
+                f"[{low:g}, {high:g}]",
+                value=str(term),
+                remedy=f"all of it must lie among the {parameter.domain}",
+            )
     least, most = family.bounds
     if most is not None:
         end = interval(found.distribution.parameters[most], layout)[1]
@@ -49,6 +59,16 @@ def refuse_impossible_parameters(node: Observation, layout: Layout) -> None:
         end = interval(found.distribution.parameters[least], layout)[0]
         if found.value < end:
             raise _unreachable(node, "at least", end)
+
+
+def _drawn_once(term: Term, layout: Layout) -> bool:
+    """Whether a term depends on nothing but numbers that a sample has once, of known ranges, so
+    that all of its interval is taken: other intervals may be wider than the values."""
+    signals = [layout.find(name) for name in names(term)]
+    return bool(signals) and all(
+        signal is not None and signal.kind == "column" and math.isfinite(signal.high - signal.low)
+        for signal in signals
+    )
 
 
 def _unreachable(node: Observation, side: str, end: float) -> ImpossibleError:

@@ -220,6 +220,7 @@ class Kind(ABC):
     # --- plotting and reporting -------------------------------------------------------------------
 
     plot_options: ClassVar[tuple[str, ...]] = ()  # names of the options of `plot`
+    report_options: ClassVar[tuple[str, ...]] = ()  # of pages, besides those of `compare`
 
     @abstractmethod
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
@@ -236,7 +237,7 @@ class Kind(ABC):
     reference_example: ClassVar[str | None] = None  # what to compare with, in a hint
 
     def report_facts(self, data: Any, against: Any, **options: Any) -> Facts:
-        """What a page tells of samples; options are those of `compare`."""
+        """What a page tells of samples; options are those of `compare` and `report_options`."""
         evaluation = None if against is None else self.compare(data, against, 0, **options)
         axes = np.ravel(np.asarray(self.plot(data, against, None, None), dtype=object))
         found: Facts = reports.default.read(self, data, against, axes[0].figure, evaluation)
@@ -322,8 +323,7 @@ class Kind(ABC):
     def targets(
         self, out: str | None, force: bool, names: Iterable[str] = (), data: object = None
     ) -> list[Path]:
-        """Where to write, the default outputs if that is not given; ModelError if nothing may be
-        written there. `names` are those of the variables."""
+        """Where to write samples of variables `names`; ModelError if nothing may be written there."""
         made = []
         for name in self.outputs if out is None else (out,):
             target = check_target(name, force, self.endings(data))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from surrogate.evaluation.result import Evaluation, Histograms
 from surrogate.evaluation.weights import normalised_weights
+from surrogate.kinds.trajectories.observed_points import ObservedPoints
 from surrogate.kinds.trajectories.plot import fan_chart, series, values
 from surrogate.kinds.trajectories.requirements import Mark
 from surrogate.reports import figures
@@ -31,6 +32,7 @@ class Series:
     """Trajectories of a page, as many as figures need, and a reference.
 
     names: the variables, in order. grid: the times (T,). marks: what the scenario requires.
+    observed: points over the fan charts. checks: observed numbers against predictive bands.
     """
 
     data: xr.Dataset
@@ -39,6 +41,8 @@ class Series:
     marks: tuple[Mark, ...]
     against: xr.Dataset | None = None
     evaluation: Evaluation | None = None
+    observed: ObservedPoints | None = None
+    checks: Sequence[Any] = ()
 
 
 def colour_of(content: Series, name: str) -> str:
@@ -51,7 +55,7 @@ def colour_of(content: Series, name: str) -> str:
 def fan(content: Series, name: str) -> Figure:
     """The fan chart of one variable with its part of the scenario."""
     marks = content.marks
-    return fan_chart(
+    made = fan_chart(
         content.data,
         [name],
         against=content.against,
@@ -60,6 +64,9 @@ def fan(content: Series, name: str) -> Figure:
         marks=marks,
         colour=colour_of(content, name),
     )
+    if content.observed is not None:
+        content.observed.draw(made.axes, [name])
+    return made
 
 
 def shown_steps(count: int, marks: Sequence[Mark], most: int = HISTOGRAMS) -> list[int]:

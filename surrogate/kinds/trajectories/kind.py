@@ -160,7 +160,10 @@ class Trajectories(Kind):
 
     # --- plotting and reporting -------------------------------------------------------------------
 
-    plot_options = ("variables", "trajectories", "constraints", "title", "observed_columns")
+    plot_options = (
+        "variables", "trajectories", "constraints", "title", "observed_columns", "observed_time",
+    )  # fmt: skip
+    report_options = ("observed", "observing")
 
     def plot(self, data: Any, against: Any, observed: Any, ax: Any, **options: Any) -> Any:
         """`variables`: which; `trajectories`: how many single ones; `constraints`: drawn or not."""

@@ -8,20 +8,21 @@ times, or moved there on request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from constraints import Layout
+from constraints import Formula, Layout
 from constraints.ast.dates import moment
 from constraints.compile.names import at_step
 from constraints.errors import Action, FormulaError, Setting
 from surrogate.errors import ModelError
 from surrogate.io.reading import ObservationOptions
-from surrogate.kinds.observed import Observed, joined, sources
+from surrogate.kinds.observed import Observed, Source, joined, sources
 from surrogate.kinds.trajectories.date_formats import read_dates
 from surrogate.kinds.trajectories.records import GRID_TOLERANCE
 
@@ -31,40 +32,36 @@ GRID_SLACK = 1e-6  # of a step, by which times may be off the grid
 MAX_SHOWN = 3  # times that an error lists
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One observed number: its column with what that observes, its step, and the statement."""
+
+    column: str
+    source: str
+    step: int
+    value: float
+    statement: Formula
+
+
 def observations(data: Any, layout: Layout, options: ObservationOptions) -> Observed:
     """What a DataFrame, Series or Dataset of observed series says about trajectories."""
-    frame = as_frame(data)
-    when = time_column(frame, options.time)
-    series = [signal.name for signal in layout.signals if signal.kind == "series"]
-    known = [*layout.names, *layout.parameters]
-    columns = [str(name) for name in frame if name != when and _numeric(frame[name])]
-    _check_numbers(frame, options.columns or {})
-    found = sources(columns, options.columns or {}, options.noise, known)
-    grid = Grid.of(layout, frame[when], when)
-    places, early = grid.places(frame[when], when, options)
-    every: dict[str, list[Any]] = {source.column: [] for source in found}
-    steps: dict[str, list[int]] = {source.column: [] for source in found}
-    for source in found:
-        values = frame[source.column].to_numpy(np.float64)
-        for row, step in places:
-            if np.isnan(values[row]):
-                continue
-            made = source.statement(
-                float(values[row]),
-                lambda node, step=step: at_step(node, series, step),  # type: ignore[misc]
-                f"at {when} {frame[when].iloc[row]}",
-            )
-            every[source.column].append(made)
-            steps[source.column].append(step)
-    if not any(every.values()):
+    table = _Table.read(data, layout, options)
+    found, early = table.readings(options)
+    every: dict[str, list[Any]] = {source.column: [] for source in table.sources}
+    steps: dict[str, list[int]] = {source.column: [] for source in table.sources}
+    for each in found:
+        every[each.column].append(each.statement)
+        steps[each.column].append(each.step)
+    if not found:
         raise ModelError(
             "nothing was observed: all values are missing, or none is that early",
             value=options.upto,
             remedy=("give data with values, or a later ", Setting("upto")),
         )
+    grid = table.grid
     notes = [
         f"observed: {source}, {_spelled(at, grid)}"
-        for source in found
+        for source in table.sources
         if (at := steps[source.column])
     ]
     twice = sorted({step for at in steps.values() for step in at if at.count(step) > 1})
@@ -74,14 +71,69 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
     ]
     if early:
         notes.append(f"not observed: {early:,} row{'s' * (early > 1)} before {grid.texts[0]}")
-    ignored = [name for name in columns if name not in every]
+    ignored = [name for name in table.columns if name not in every]
     notes += [f"not observed: {', '.join(ignored)}"] if ignored else []
     record = {
-        "time": when,
-        "columns": {source.column: str(source.term) for source in found},
+        "time": table.when,
+        "columns": {source.column: str(source.term) for source in table.sources},
+        "noise": {s.column: str(s.noise) for s in table.sources if s.noise is not None},
+        "nearest": options.nearest,
+        "upto": options.upto,
+        "every": options.every,
         "last_step": max(step for at in steps.values() for step in at),
     }
     return Observed(joined(every), tuple(notes), record)
+
+
+def readings(
+    data: Any, layout: Layout, options: ObservationOptions, *, within: bool = False
+) -> list[Reading]:
+    """Observed numbers one by one; `within`: those after the last time of the grid are left out."""
+    table = _Table.read(data, layout, options)
+    if within and options.upto is None:
+        last = table.grid.texts[-1] if table.grid.dated else str(table.grid.times[-1])
+        options = replace(options, upto=last)
+    return table.readings(options)[0]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Observed data, the column of its times, the grid in its unit, and what columns observe."""
+
+    frame: pd.DataFrame
+    when: str
+    columns: list[str]
+    sources: list[Source]
+    series: list[str]
+    grid: Grid
+
+    @classmethod
+    def read(cls, data: Any, layout: Layout, options: ObservationOptions) -> _Table:
+        frame = as_frame(data)
+        when = time_column(frame, options.time)
+        series = [signal.name for signal in layout.signals if signal.kind == "series"]
+        known = [*layout.names, *layout.parameters]
+        columns = [str(name) for name in frame if name != when and _numeric(frame[name])]
+        _check_numbers(frame, options.columns or {})
+        found = sources(columns, options.columns or {}, options.noise, known)
+        return cls(frame, when, columns, found, series, Grid.of(layout, frame[when], when))
+
+    def readings(self, options: ObservationOptions) -> tuple[list[Reading], int]:
+        """Observed numbers, and how many rows are before the grid."""
+        places, early = self.grid.places(self.frame[self.when], self.when, options)
+        found = []
+        for source in self.sources:
+            values = self.frame[source.column].to_numpy(np.float64)
+            for row, step in places:
+                if np.isnan(values[row]):
+                    continue
+                made = source.statement(
+                    float(values[row]),
+                    lambda node, step=step: at_step(node, self.series, step),  # type: ignore[misc]
+                    f"at {self.when} {self.frame[self.when].iloc[row]}",
+                )
+                found.append(Reading(source.column, str(source), step, float(values[row]), made))
+        return found, early
 
 
 def _spelled(steps: Sequence[int], grid: Grid) -> str:
@@ -238,9 +290,10 @@ class Grid:
                 f"{column.iloc[row]} (nearest {self.texts[step]})"
                 for row, step in zip(rows[off][:MAX_SHOWN], nearest[off], strict=False)
             ]
+            zoned = _zone_note(column.iloc[rows[off][0]])
             raise ModelError(
                 f"{int(off.sum())} of the observed times are not on the model's grid: "
-                f"{', '.join(shown)}",
+                f"{', '.join(shown)}{zoned}",
                 value=str(column.iloc[rows[off][0]]),
                 remedy=("move them to the nearest times: ", Setting("nearest", True)),
             )
@@ -276,6 +329,20 @@ class Grid:
             value=upto,
             remedy=("give ", Setting("upto"), " as a date" * self.dated or " as a number"),
         )
+
+
+def _zone_note(date: Any) -> str:
+    """What a date with a time zone is in UTC, in which it is read; empty without one."""
+    if isinstance(date, (int, float, np.number)):
+        return ""
+    try:
+        stamp = datetime.fromisoformat(str(date))
+    except ValueError:
+        return ""
+    if not stamp.utcoffset():
+        return ""
+    moved = stamp.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    return f"; dates with a time zone are read in UTC: {date} is {moved}, leave out the offset"
 
 
 def _seconds(dates: np.ndarray) -> np.ndarray:

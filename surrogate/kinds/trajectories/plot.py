@@ -132,11 +132,12 @@ def plot(
     constraints: bool = True,
     title: str | None = None,
     observed_columns: Mapping[str, str] | None = None,
+    observed_time: str | None = None,
 ) -> Any:
     """A fan chart on new Axes, or on `ax`: an Axes for each variable.
 
     `observed`: points over the fan, with a time of their own; `observed_columns`: which of its
-    columns observe which variable (see `observed_points`).
+    columns observe which variable (see `observed_points`); `observed_time`: its column of times.
     `constraints`: whether the scenario that the data are labelled with is drawn.
     """
     names = _chosen(data, variables)
@@ -157,7 +158,7 @@ def plot(
             )
         _panels(axes, data, names, against, trajectories, required)
     if observed is not None:
-        draw_observed(axes, names, data, observed, observed_columns or {})
+        draw_observed(axes, names, data, observed, observed_columns or {}, observed_time)
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 

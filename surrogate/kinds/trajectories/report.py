@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 import xarray as xr
 
@@ -14,8 +16,10 @@ from surrogate.kinds.label_names import LABELS
 from surrogate.kinds.trajectories import figures as own
 from surrogate.kinds.trajectories.align import GridError
 from surrogate.kinds.trajectories.compare import compare
+from surrogate.kinds.trajectories.observed_points import ObservedPoints
 from surrogate.kinds.trajectories.parameters import parameters
 from surrogate.kinds.trajectories.plot import series, thinned, times
+from surrogate.kinds.trajectories.predictive import Check, checks, predictive
 from surrogate.kinds.trajectories.requirements import (
     Mark,
     MarkedRequirement,
@@ -48,8 +52,14 @@ CORRELATIONS_CAPTION = (
 )
 
 
-def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
-    """The facts of a page about trajectories; ModelError where they cannot be compared."""
+def read(
+    data: xr.Dataset,
+    against: xr.Dataset | None,
+    observed: Any = None,
+    observing: Mapping[str, Any] = MappingProxyType({}),
+) -> Facts:
+    """The facts of a page about trajectories; ModelError where they cannot be compared. `observed`:
+    data to check predictions against, read by the fields `observing` of ObservationOptions."""
     few = _subset(data, "the data")
     labels = loaded(data[[name for name in LABELS if name in data.variables]], "the data")
     other, evaluation = None, None
@@ -67,6 +77,12 @@ def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
         )
         found = replace(found, parts=tuple(parts))
     span = f"{len(grid)} steps, time {stamp(grid, 0)} to {stamp(grid, len(grid) - 1)}"
+    points, found_checks = None, list[Check]()
+    if observed is not None:
+        found_checks = checks(data, observed, observing)
+        points = ObservedPoints.of(
+            data, observed, observing.get("columns") or {}, observing.get("time")
+        )
     samples = data.sizes["sample"]
     others = ["others"] if len(names) > MAX_SHOWN_VARIABLES else []
     subject = Subject(
@@ -81,7 +97,7 @@ def read(data: xr.Dataset, against: xr.Dataset | None) -> Facts:
         samples,
         labels,
         found,
-        own.Series(few, names, grid, marks_of(found), other, evaluation),
+        own.Series(few, names, grid, marks_of(found), other, evaluation, points, found_checks),
         attrs=data.attrs,
         against_attrs=None if against is None else against.attrs,
         against_requirements=None if other is None else requirements(other),
@@ -155,6 +171,8 @@ def trajectories(facts: Facts) -> list[Html]:
         caption += " Trajectories count by their weight."
     if facts.content.against is not None:
         caption += " Dashed: median and nine in ten of the reference."
+    if facts.content.observed is not None:
+        caption += " Points: observed; hollow ones were not conditioned on."
     caption += "".join(text for text, holds in MARK_CAPTIONS if any(map(holds, marks)))
     if len(facts.content.names) > MAX_SHOWN_VARIABLES:
         caption += (
@@ -244,6 +262,7 @@ def correlations(facts: Facts) -> list[Html]:
 SECTIONS = (
     scenario,
     trajectories,
+    predictive,
     parameters,
     rules,
     marginals,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from constraints import ImpossibleError, Layout, Signal, parse
+from constraints import FormulaError, ImpossibleError, Layout, Signal, parse
 from constraints.ast.families import Observation
 from constraints.compile.resolve import resolve
 from constraints.prove.contradictions import refuse_impossible
@@ -71,3 +71,19 @@ def test_parameters_that_may_lie_in_their_domain_are_not_refused() -> None:
     refuse_impossible(parse("1 ~ normal(I(1), free) and 1 ~ poisson(I(2) - 10)"), LAYOUT)
     with pytest.raises(ImpossibleError, match="no data can satisfy"):
         refuse_impossible(parse("I(1) >= 11 and 1 ~ normal(I(1), free)"), LAYOUT)
+
+
+def test_drawn_parameters_lie_in_their_domain_throughout() -> None:
+    """p is drawn from 0.25..0.5: three times as much may be above 1, twice as much is not."""
+    with pytest.raises(FormulaError, match=r"is p \* 3.*, which is drawn from \[0.75, 1.5\]"):
+        refuse_impossible(parse("3 ~ binomial(I(1), p*3)"), LAYOUT)
+    refuse_impossible(parse("3 ~ binomial(I(1), p*2)"), LAYOUT)
+    refuse_impossible(parse("3 ~ poisson(I(1) - I(2))"), LAYOUT)  # whose interval is not its range
+    with pytest.raises(FormulaError, match=r"write uniform\(2, 5\)"):
+        parse("3 ~ uniform(5, 2)")
+
+
+def test_the_tolerance_of_an_equation_is_not_part_of_the_reason() -> None:
+    layout = Layout((Signal("beta", "column", low=0.5, high=3.0, span=2.5),))
+    with pytest.raises(ImpossibleError, match=r"beta is at most 3, and must be 9\b(?!\.)"):
+        refuse_impossible(parse("beta = 9"), layout)
