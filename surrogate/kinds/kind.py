@@ -323,7 +323,7 @@ class Kind(ABC):
     def targets(
         self, out: str | None, force: bool, names: Iterable[str] = (), data: object = None
     ) -> list[Path]:
-        """Where to write samples of variables `names`; ModelError if nothing may be written there."""
+        """Where to write samples of variables `names`; ModelError if nothing may be written."""
         made = []
         for name in self.outputs if out is None else (out,):
             target = check_target(name, force, self.endings(data))
