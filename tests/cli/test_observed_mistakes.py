@@ -54,9 +54,9 @@ CASES = [
     ("time,cases\n1,5\n", (), "no column of the observed data has the name of a variable", 2),
     ("date,B\n1978-01-22,5\n", POISSON, "say when they begin: --start 1978-01-22", 2),
     (
-        "date,B\n1978-01-22T00:00+01:00,5\n",
+        "date,B\n1978-01-22T00:00+02:00,5\n",
         (*POISSON, *START),
-        "dates with a time zone are read in UTC: 1978-01-22T00:00+01:00 is 1978-01-21 23:00",
+        "dates with a time zone are read in UTC: 1978-01-22T00:00+02:00 is 1978-01-21 22:00",
         2,
     ),
     ("time,B\n1,5000\n", ("--map", "B=I"), "no data can satisfy", 3),
