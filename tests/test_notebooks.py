@@ -51,6 +51,7 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS == [
         "bring_your_own_simulator",
         "images_constraints",
+        "infer_from_an_outbreak",
         "scenario_bridging",
         "scenario_capped_epidemic",
         "scenario_rare_events",
