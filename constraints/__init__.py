@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from constraints.ast.build import now as now
     from constraints.ast.build import once as once
     from constraints.ast.build import one_of as one_of
+    from constraints.ast.build import reaches as reaches
     from constraints.ast.build import signals as signals
     from constraints.ast.build import time as time
     from constraints.ast.families import Family as Family
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from constraints.ast.formulas import implies as implies
     from constraints.ast.terms import Term as Term
     from constraints.ast.walk import instances_of as instances_of
+    from constraints.compile.latches import latches as latches
+    from constraints.compile.prefixes import prefix_margins as prefix_margins
     from constraints.compile.program import Program as Program
     from constraints.compile.program import compiled as compiled
     from constraints.errors import ConstraintError as ConstraintError
@@ -93,6 +96,7 @@ _NAMES_OF = {
         "now",
         "once",
         "one_of",
+        "reaches",
         "signals",
         "time",
     ),
@@ -115,6 +119,8 @@ _NAMES_OF = {
     "ast.formulas": ("Formula", "conjunction", "disjunction", "iff", "implies"),
     "ast.terms": ("Term",),
     "ast.walk": ("instances_of",),
+    "compile.latches": ("latches",),
+    "compile.prefixes": ("prefix_margins",),
     "compile.program": ("Program", "compiled"),
     "errors": ("ConstraintError", "DataError", "FormulaError", "ImpossibleError", "SurrogateError"),
     "evaluate.semantics": ("Boolean", "LogLTN", "LogProbabilistic", "Robustness", "Semantics"),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from simulators.exact.master_equation import MasterEquation as MasterEquation
     from simulators.exact.particle_filter import particle_filter as particle_filter
     from simulators.exact.rejection import reject as reject
+    from simulators.exact.splitting import Splitting as Splitting
+    from simulators.exact.splitting import split as split
     from simulators.network import ReactionNetwork as ReactionNetwork
     from simulators.reactions import Event as Event
     from simulators.reactions import Reaction as Reaction
@@ -36,12 +38,14 @@ _HOMES = {
     "ReactionNetwork": "network",
     "SimulationError": "errors",
     "SimulatorError": "errors",
+    "Splitting": "exact.splitting",
     "UnreachableError": "errors",
     "particle_filter": "exact.particle_filter",
     "read_sbml": "sbml",
     "reject": "exact.rejection",
     "simulate": "ensemble",
     "simulate_to": "storage",
+    "split": "exact.splitting",
 }
 __all__ = [*_HOMES, "models"]  # noqa: PLE0604
 

@@ -45,6 +45,18 @@ def block(
     types: Mapping[str, np.dtype[Any]] = MappingProxyType({}),
 ) -> dict[str, np.ndarray]:
     """Recorded variables of one block: (n, T) species and rules, (n,) parameters that vary."""
+    parameters = engine.start.parameters(first, out.shape[0])
+    varying = {name: np.asarray(parameters[name]) for name in engine.start.varying}
+    return recorded(engine, out, varying, types)
+
+
+def recorded(
+    engine: Engine,
+    out: np.ndarray,
+    varying: Mapping[str, np.ndarray],
+    types: Mapping[str, np.dtype[Any]] = MappingProxyType({}),
+) -> dict[str, np.ndarray]:
+    """Recorded variables of trajectories (n, V + L, T) with these parameters (n,) that vary."""
     network = engine.network
     count = out.shape[0]
     made: dict[str, np.ndarray] = {}
@@ -53,12 +65,20 @@ def block(
         values = out[:, v]
         kind = types.get(name) if counts else values.dtype
         made[name] = values.astype(kind or smallest_type(float(values.max(initial=0.0))))
-    parameters = engine.start.parameters(first, count)
-    varying = {name: np.asarray(parameters[name]) for name in engine.start.varying}
+    for row, text in enumerate(engine.latches, len(network.variables)):
+        values = out[:, row]
+        if (values == np.round(values)).all():
+            values = values.astype(smallest_type(float(np.abs(values).max(initial=0.0))))
+        made[latched(text)] = np.array(values)
     if network.rules:
         columns = {name: value[:, None] for name, value in varying.items()}
-        states = dict(zip(network.variables, out.transpose(1, 0, 2), strict=True))
-        known = {**parameters, **columns, **states, "time": engine.times[None, :]}
+        states = dict(zip(network.variables, out.transpose(1, 0, 2), strict=False))
+        known = {
+            **engine.start.parameters(0, 1),
+            **columns,
+            **states,
+            "time": engine.times[None, :],
+        }
         for name, rule in network.inlined_rules.items():
             value = np.asarray(rates.evaluate(rule, known), np.float64)
             made[name] = np.array(np.broadcast_to(value, (count, engine.times.size)))
@@ -66,6 +86,11 @@ def block(
         if name not in made:
             made[name] = value.astype(np.float64)
     return made
+
+
+def latched(text: str) -> str:
+    """The name of the variable with the greatest value of an expression since the time before."""
+    return f"max({text})"
 
 
 def frame(
@@ -93,6 +118,9 @@ def _attrs(engine: Engine, name: str) -> dict[str, str]:
         return {"long_name": f"count of {name}", "units": "1"}
     if name in network.rules:
         return {"long_name": f"{name} = {network.rules[name]}"}
+    for text in engine.latches:
+        if name == latched(text):
+            return {"long_name": f"greatest {text} since the time before", "latch": text}
     return {"long_name": f"parameter {name}"}
 
 

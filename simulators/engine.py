@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from simulators import rates
-from simulators.errors import Remedy, Setting, SimulationError
+from simulators.errors import InputError, Remedy, Setting, SimulationError, unknown
 from simulators.kernels import Job, choose, facts, methods
 from simulators.kernels.codegen import codes
 from simulators.kernels.codegen.build import compile_kernel, forget
@@ -38,7 +39,9 @@ class Engine:
     """One network with its start, ready to fill trajectories of any slice of the ensemble.
 
     The registry of kernels chooses one for `method` and the network, unless `kernel` names it.
-    Whatever is chosen, a trajectory depends on (seed, index) only.
+    Whatever is chosen, a trajectory depends on (seed, index) only. `latches`: expressions of the
+    state, of which the greatest value between grid times is recorded, in L rows after the V
+    variables.
     """
 
     network: ReactionNetwork
@@ -48,6 +51,7 @@ class Engine:
     method: str = "direct"
     kernel: str | None = None
     max_events: int = 100_000_000
+    latches: Sequence[str] = ()
     stop: np.ndarray = field(default_factory=lambda: np.zeros(1, np.bool_))
 
     def __post_init__(self) -> None:
@@ -60,6 +64,7 @@ class Engine:
             {name: values[name] for name in values if name not in self.start.varying},
             smooth_time=not self.discrete,
             smooth_methods=[name for name, each in methods().items() if not each.discrete],
+            latches=self.latch_expressions,
         )
         self._algorithm = choose(self.method, self.network, self.program, self.kernel)
         self.kernel = self._algorithm.name
@@ -76,7 +81,7 @@ class Engine:
     def prepare(self) -> None:
         """Compile, or load the compiled code, before any clock runs."""
         size = len(self.network.variables)
-        nothing, anywhere = np.empty((0, size, self.times.size)), np.zeros((1, size))
+        nothing, anywhere = np.empty((0, self.rows, self.times.size)), np.zeros((1, size))
         begin = Beginning(anywhere, self.start.parameters(0, 1), self.times, self.seed)
         try:
             self._run(0, begin, nothing)
@@ -86,14 +91,39 @@ class Engine:
             self._ready.clear()
             self._run(0, begin, nothing)
 
+    @cached_property
+    def latch_expressions(self) -> tuple[rates.Expression, ...]:
+        """The latches over variables and parameters, rules written out."""
+        rules = self.network.inlined_rules
+        return tuple(rates.substitute(self._latch(text), rules) for text in self.latches)
+
+    @property
+    def rows(self) -> int:
+        """V + L: recorded numbers at each time."""
+        return len(self.network.variables) + len(self.latches)
+
+    def _latch(self, text: str) -> rates.Expression:
+        found = rates.parse(text)
+        known = (*self.network.variables, *self.network.parameters, *self.network.rules)
+        for name in sorted(rates.names(found)):
+            if name not in known:
+                raise unknown("name", name, dict.fromkeys(known)).at(f"in {text!r}")
+        if rates.kind(found) != "real":
+            raise InputError(
+                f"the latch {text!r} is a condition, not a number",
+                value=text,
+                remedy="give an expression whose greatest value is to be recorded, such as X",
+            )
+        return found
+
     def fill(self, first: int, out: np.ndarray) -> None:
-        """Trajectories first .. first + n - 1 into out, float64 (n, V, T)."""
+        """Trajectories first .. first + n - 1 into out, float64 (n, V + L, T)."""
         count = out.shape[0]
         states, parameters = self.start.states(first, count), self.start.parameters(first, count)
         self.follow(first, Beginning(states, parameters, self.times, self.seed), out)
 
     def follow(self, first: int, begin: Beginning, out: np.ndarray) -> None:
-        """Trajectories from any states at any time into out, float64 (n, V, T)."""
+        """Trajectories from any states at any time into out, float64 (n, V + L, T)."""
         report, where = self._run(first, begin, out)
         if report[0]:
             raise self._trouble(int(report[0]), first, int(report[1]), where, begin.parameters)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from simulators import dataset
+from simulators import dataset, rates
 from simulators.engine import Beginning, Engine
 from simulators.errors import InputError, Setting
 from simulators.network import ReactionNetwork, even_times
@@ -42,6 +42,7 @@ def simulate(
     threads: int | None = None,
     first: int = 0,
     max_events: int = 100_000_000,
+    latch: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Trajectories of a network: integer variables (sample, time), one per species.
@@ -52,12 +53,13 @@ def simulate(
     "uniform"; None for the network's own. `parameters`: the same for parameters; those that vary
     become variables. `method`: "direct" (exact), "tau" (leaps, for large populations), "ode"
     (mean field), or another of `simulators.kernels.methods()`. `first`: index of the first
-    trajectory, to simulate an ensemble in parts. The same seed gives the same numbers, whatever
-    the threads.
+    trajectory, to simulate an ensemble in parts. `latch`: expressions such as "X" or "-X", of which
+    the greatest value since the grid time before is recorded too, as a variable "max(X)". The same
+    seed gives the same numbers, whatever the threads.
     """
     grid = time_grid(network, times, points, until)
     engine = make_engine(
-        network, samples, grid, seed, initial, parameters, method, max_events, first
+        network, samples, grid, seed, initial, parameters, method, max_events, first, latch
     )
     made: dict[str, np.ndarray] = {}
     for at, block in blocks(engine, samples, threads=threads, first=first, progress=progress):
@@ -83,6 +85,7 @@ def make_engine(
     method: str = "direct",
     max_events: int = 100_000_000,
     first: int = 0,
+    latch: Sequence[str] = (),
 ) -> Engine:
     """Everything `simulate` checks before it runs."""
     check_network(network)
@@ -93,7 +96,9 @@ def make_engine(
     grid = check_times(network.times if times is None else times)
     start = Start(network, initial, parameters, samples=first + int(samples), seed=seed)
     start.states(first, min(int(samples), 1000))  # report bad input before compiling anything
-    return Engine(network, start, grid, seed, method, max_events=max_events)
+    check_latches(latch)
+    latches = tuple(dict.fromkeys(str(rates.parse(each)) for each in latch))
+    return Engine(network, start, grid, seed, method, max_events=max_events, latches=latches)
 
 
 def check_network(network: ReactionNetwork) -> None:
@@ -103,6 +108,16 @@ def check_network(network: ReactionNetwork) -> None:
             f"a network is a ReactionNetwork, not {network!r}",
             value=network,
             remedy="use models.esirs() or models.get('esirs')",
+        )
+
+
+def check_latches(latch: Sequence[str]) -> None:
+    """A list of texts, not one text."""
+    if isinstance(latch, str):
+        raise InputError(
+            f"latch is a list of expressions, not {latch!r}",
+            value=latch,
+            remedy=f"give [{latch!r}]",
         )
 
 
@@ -176,12 +191,12 @@ def thread_count(threads: int | None) -> int:
 
 
 def advance(engine: Engine, begin: Beginning, *, threads: int | None = None) -> np.ndarray:
-    """Trajectories on from given states, float64 (n, V, T) over `begin.times`.
+    """Trajectories on from given states, float64 (n, V + L, T) over `begin.times`.
 
     They depend on the index and the seed, not on the threads.
     """
-    count, size = begin.states.shape
-    out = np.empty((count, size, begin.times.size))
+    count = len(begin.states)
+    out = np.empty((count, engine.rows, begin.times.size))
     workers = thread_count(threads)
     piece = max(MIN_TASK_SAMPLES, -(-count // (4 * workers)) if workers > 1 else count)
 
@@ -218,7 +233,7 @@ def blocks(
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """(index of its first trajectory, recorded variables) of one block after another, in order."""
     workers = thread_count(threads)
-    row = len(engine.network.variables) * engine.times.size * 8  # bytes of one trajectory at work
+    row = engine.rows * engine.times.size * 8  # bytes of one trajectory at work
     size = max(1, min(samples, BLOCK_BYTES // row))
     engine.prepare()
     team = _Workers(engine, workers, min(size, max(MIN_TASK_SAMPLES, TASK_BYTES // row)), progress)
@@ -260,7 +275,7 @@ class _Workers:
     def _work(self, at: int, queue: list[int], parts: dict[int, dict[str, np.ndarray]]) -> None:
         """Take [begin, end) from the front of the queue and fill it, until the queue is empty."""
         engine = self.engine
-        out = np.empty((self.largest, len(engine.network.variables), engine.times.size))
+        out = np.empty((self.largest, engine.rows, engine.times.size))
         while not engine.stop[0]:
             with self.lock:
                 begin = queue[0]

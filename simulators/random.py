@@ -25,6 +25,7 @@ class Word(IntEnum):
     START = 4  # and on: parameters, then initial counts
     MASTER_EQUATION = 1_000_000  # seed of draws from the master equation
     PARTICLE_FILTER = 1_000_001  # seeds of the stages of particle filters
+    SPLITTING = 1_000_002  # seeds of the stages of weighted ensembles
 
 
 def check_seed(seed: int) -> int:

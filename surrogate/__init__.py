@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from surrogate.fitting import fit as fit
     from surrogate.kinds.opening import read as read
     from surrogate.kinds.opening import write as write
+    from surrogate.kinds.trajectories.rule import rule as rule
     from surrogate.model import Surrogate as Surrogate
     from surrogate.model import load as load
     from surrogate.model import pretrained as pretrained
@@ -41,6 +42,7 @@ _HOMES = {
     "pretrained": "model",
     "read": "kinds.opening",
     "report": "data",
+    "rule": "kinds.trajectories.rule",
     "summary": "data",
     "write": "kinds.opening",
 }

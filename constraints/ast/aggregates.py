@@ -44,7 +44,8 @@ class Aggregation:
     linear: it is linear in its body. extreme: it is the greatest ("max") or least ("min") of its
     values, so that a bound on it is a quantified formula. integer: whether it is a whole number: if
     its values are ("kept"), always ("always"), or not in general ("no"). averages: it lies between
-    the least and the greatest of the values. pixels: it may run over the pixels of an image.
+    the least and the greatest of the values. monotone: it never falls when a value grows. pixels:
+    it may run over the pixels of an image.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Aggregation:
     extreme: Literal["max", "min"] | None = None
     integer: Literal["kept", "always", "no"] = "no"
     averages: bool = False
+    monotone: bool = False
     pixels: bool = True
 
     @property
@@ -154,13 +156,14 @@ for _entry in (
     Aggregation(
         "argmin", "first step with the least value", "argmin", integer="always", pixels=False
     ),
-    Aggregation("median", "median of the values", median, averages=True),
+    Aggregation("median", "median of the values", median, averages=True, monotone=True),
     Aggregation(
         "quantile",
         "quantile of the values, linear between order statistics",
         quantile,
         parameters=(Parameter("level", 0.0, 1.0),),
         averages=True,
+        monotone=True,
     ),
     Aggregation(
         "count", "number of steps at which a formula holds", "count", integer="always", pixels=False

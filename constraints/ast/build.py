@@ -9,6 +9,7 @@ from constraints.ast.formulas import (
     Compare,
     Formula,
     Quantifier,
+    Reaches,
     check_window,
     disjunction,
     formula,
@@ -137,6 +138,15 @@ def count(body: Formula, first: Any = None, last: Any = None) -> Count:
     if first is None:
         return Count(formula(body))
     return Count(formula(body), step(first), step(last))
+
+
+def reaches(condition: Formula, first: Any = None, last: Any = None) -> Reaches:
+    """`condition` holds at some moment between the steps, also between the times of the grid."""
+    if (first is None) != (last is None):
+        raise half_window("reaches", first, last)
+    if first is None:
+        return Reaches(formula(condition))
+    return Reaches(formula(condition), step(first), step(last))
 
 
 def one_of(subject: Any, *values: Any) -> Formula:

@@ -219,6 +219,21 @@ class Quantifier(Formula):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Reaches(Formula):
+    """The state meets `body` at some moment between the steps first and last, on the grid or not;
+    between its ends where neither is given."""
+
+    body: Formula
+    first: Step | None = None
+    last: Step | None = None
+
+    def __post_init__(self) -> None:
+        if (self.first is None) != (self.last is None):
+            raise half_window("reaches", self.first, self.last)
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Until(Formula):
     """exists: `right` at some u, first..last steps from now, and `left` at every step before u.
 

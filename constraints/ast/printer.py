@@ -16,6 +16,7 @@ from constraints.ast.formulas import (
     Not,
     Or,
     Quantifier,
+    Reaches,
     Until,
     Xor,
 )
@@ -109,6 +110,9 @@ class _Writer:
                 word = ("weak " if weak else "") + _UNTIL[kind, past]
                 word += "" if (first, last) == (0, None) else window
                 return f"{self.operand(left, PREFIX)} {word} {self.operand(right, PREFIX)}", UNTIL
+            case Reaches(body, first, last):
+                inside = [self.text(body), *_window(first, last)]
+                return self.call("reaches", inside)
             case Annotated(body, k, weight):
                 pairs = [("k", k), ("weight", weight)]
                 given = ", ".join(f"{key}={number(x)}" for key, x in pairs if x is not None)

@@ -36,7 +36,7 @@ def instances_of(*formulas: Node) -> int:
     return max((each.instance or 1 for each in every if isinstance(each, Name)), default=1)
 
 
-def ends(node: f.Quantifier | Aggregate | Count) -> tuple[Step, Step]:
+def ends(node: f.Quantifier | f.Reaches | Aggregate | Count) -> tuple[Step, Step]:
     """The first and last step of the window; of the whole grid if none is given."""
     if node.first is None or node.last is None:
         return START, Step(END)
@@ -64,7 +64,7 @@ def free(node: Node) -> frozenset[str]:
             found = (free(body) - {variable}).union(*bounds)
         case BoundUntil():
             found = (free(node.left) | free(node.right)) - {node.variable} | free(node.here)
-        case Aggregate() | Count():
+        case Aggregate() | Count() | f.Reaches():
             bounds = (free(bound) for bound in (node.first, node.last) if bound is not None)
             found = (free(node.body) - {NOW}).union(*bounds)
         case At(Apply("delta" | "cumsum"), step):
@@ -81,7 +81,7 @@ def indexes(body: Node, variable: str) -> bool:
         bounds: tuple[Step | None, ...] = ()
         if isinstance(node, At):
             bounds = (node.step,)
-        elif isinstance(node, (f.Quantifier, Aggregate, Count)):
+        elif isinstance(node, (f.Quantifier, f.Reaches, Aggregate, Count)):
             bounds = (node.first, node.last)
         if any(bound is not None and bound.base == variable for bound in bounds):
             return True

@@ -16,6 +16,7 @@ IDENTIFIER = re.compile(r"[^\W\d]\w*")
 POINTWISE: Mapping[str, int] = {"abs": 1, "exp": 1, "log": 1, "sqrt": 1, "pow": 2}  # arities
 SERIES = ("delta", "cumsum")  # functions from series to series
 ARITHMETIC = ("+", "neg", "*", "/", "max", "min", *POINTWISE)  # elementwise operators
+REACHES = "reaches"  # the function (condition, step, step) -> formula
 PIXEL = "pixel"  # the function (image, row, column) -> number
 
 

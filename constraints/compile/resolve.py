@@ -23,6 +23,7 @@ from constraints.ast.walk import descend, ends, indexes
 from constraints.ast.words import ARITHMETIC, NOW, PIXEL, SERIES, built_in, is_built_in
 from constraints.compile.comparisons import typed_comparison, with_instance
 from constraints.compile.images import ImageResolver
+from constraints.compile.latches import spelled_out
 from constraints.compile.reading_errors import (
     aggregate_off_grid,
     constant_body,
@@ -90,6 +91,8 @@ class _Resolver(ImageResolver):
                 return self.quantifier(node, scope)
             case f.Until():
                 return self.until(node, scope)
+            case f.Reaches():
+                return self.formula(spelled_out(node, self.layout), scope)
             case Observation(_, distribution):
                 return node.moved(tuple(self.term(x, scope) for x in distribution.parameters))
         raise TypeError(f"{node!r} is not a formula")

@@ -123,18 +123,19 @@ def _steps(part: f.Formula) -> list[int] | None:
             return None
         if first.base is not None or last.base is not None:
             return None
-        if _reads(part.body) != {(part.variable, 0)}:
+        if reads(part.body) != {(part.variable, 0)}:
             return None
         return list(range(first.offset, last.offset + 1))
-    reads = _reads(part)
-    if reads is None or len(reads) != 1:
+    found = reads(part)
+    if found is None or len(found) != 1:
         return None
-    base, offset = next(iter(reads))
+    base, offset = next(iter(found))
     return None if base is not None else [offset]
 
 
-def _reads(node: Node) -> set[tuple[str | None, int]] | None:
-    """The steps at which series are read, as (variable, offset); None for other terms."""
+def reads(node: Node) -> set[tuple[str | None, int]] | None:
+    """The steps at which series are read, as (variable, offset); None if the node reads windows, or
+    depends on the number of a step."""
     found: set[tuple[str | None, int]] = set()
     for each in descend(node):
         match each:

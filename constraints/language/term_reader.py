@@ -27,7 +27,7 @@ from constraints.ast.terms import (
     negative,
     step,
 )
-from constraints.ast.words import END, NOW, PIXEL, POINTWISE, SERIES, is_built_in
+from constraints.ast.words import END, NOW, PIXEL, POINTWISE, REACHES, SERIES, is_built_in
 from constraints.errors import FormulaError, Remedy, caret
 
 MAX_PARSE_DEPTH = MAX_DEPTH + 2  # nested parse trees; a signed number is two trees and one node
@@ -163,6 +163,8 @@ class TermReader:
         word = head.children[0] if head.data == "name" and len(head.children) == 1 else None
         if isinstance(word, Token) and word.type == "NAME" and is_built_in(word):
             return self.built_in(tree, str(word), inside, scope)
+        if isinstance(word, Token) and word.type == "NAME" and str(word) == REACHES:
+            return self.reaches(tree, inside, scope)
         callee = self.term(head, scope)
         if isinstance(callee, Step):
             raise self.error(
@@ -193,6 +195,19 @@ class TermReader:
                 f"write {name}({names})",
             )
         return Apply(name, tuple(arguments))
+
+    def reaches(self, tree: Tree_, inside: list[Tree_], scope: frozenset[str]) -> Piece:
+        """A condition on the state at some moment of a window."""
+        if len(inside) not in (1, 3):
+            raise self.error(
+                tree,
+                f"{REACHES} takes a condition, or a condition and two steps, not {len(inside)} "
+                "arguments",
+                f"write {REACHES}(X >= 80, 0, 100)",
+            )
+        return f.Reaches(
+            self.formula(inside[0], scope), *(self.step(part, scope) for part in inside[1:])
+        )
 
     def aggregate(
         self, tree: Tree_, entry: Aggregation, inside: list[Tree_], scope: frozenset[str]

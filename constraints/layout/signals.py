@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from numbers import Integral
 from types import MappingProxyType
@@ -243,6 +243,10 @@ class Layout:
     ) -> Layout:
         """An image of shape (C, H, W), with values between `low` and `high`."""
         return cls((Signal(name, "image", tuple(shape), low=low, high=high),), **more)
+
+    def extended(self, more: Sequence[Signal]) -> Layout:
+        """The layout with more signals."""
+        return replace(self, signals=(*self.signals, *more))
 
     def function(self, name: str) -> Function | None:
         """A function by name: one of its own, or an operator on images if it has images."""

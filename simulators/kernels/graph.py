@@ -25,6 +25,8 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
     while base < reactions:
         base *= 2
     tree = np.zeros(2 * base)
+    now = np.empty(out.shape[0] - size)  # the latches, and their greatest value so far
+    top = np.full(now.size, -np.inf)
     t = times[0]
     k = 0
     fired = 0
@@ -51,6 +53,10 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
                 while node > 1:
                     node //= 2
                     tree[node] = tree[2 * node] + tree[2 * node + 1]
+        if now.size > 0:
+            latched(t, w, now)
+            for m in range(now.size):
+                top[m] = max(top[m], now[m])
         total = tree[1]
         if bad or not total < np.inf:
             return BAD_RATE, t
@@ -60,6 +66,9 @@ def follow(w, size, counts, stream, times, out, limit, stop, events, tables, own
         while k < steps and times[k] < upto:
             for v in range(size):
                 out[v, k] = w[v]
+            for m in range(now.size):
+                out[size + m, k] = top[m]
+                top[m] = now[m]
             k += 1
         if k == steps:
             return 0, t
@@ -94,5 +103,6 @@ register(
         discrete=True,
         summary="exact events",
         generate=lambda job: code(job, (follow,)),
+        latches=True,
     )
 )

@@ -34,8 +34,16 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     rename |= {f"#{c}": f"c{c}" for c in range(len(program.constants))}
     fixed = [c for c in range(len(program.constants)) if c not in varying]
 
-    flag = rows + len(place)
+    top, last_top = rows + len(place), rows + len(place) + len(program.latches)
+    flag = last_top + len(program.latches)
     time = flag + 1 if checked else 0  # errors report the time before the last event
+
+    def latched(at: int) -> list[str]:
+        """Values of the latches in the state kept in rows from `at` on."""
+        own = {name: f"f[{at + v}, l]" for v, name in enumerate(program.variables)}
+        own |= {f"#{c}": f"f[{row}, l]" for c, row in place.items()}
+        return [rates.source(latch, rename | own) for latch in program.latches]
+
     load = [f"c{c} = f[{row}, l]" for c, row in place.items()]
     load += [f"x{v} = f[{new + v}, l]" for v in range(count)]
     keep = [f"f[{old + v}, l] = x{v}" for v in range(count)]
@@ -46,6 +54,10 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     total = f"b{max(reactions - 1, 0)}"
     moves = [f"f[{new + v}, l] = {_move(program, v)}" for v in range(count)]
     checks = _checks(program, new, total, flag) if checked else []
+    moves += [f"y{m} = {value}" for m, value in enumerate(latched(new))]
+    for m in range(len(program.latches)):
+        keep.append(f"f[{last_top + m}, l] = f[{top + m}, l]")
+        moves.append(f"f[{top + m}, l] = y{m} if y{m} > f[{top + m}, l] else f[{top + m}, l]")
 
     fill = [
         f"f[{row}, l] = constants[q if constants.shape[0] > 1 else 0, {c}]"
@@ -54,6 +66,12 @@ def source(program: Program, varying: frozenset[int], *, lanes: int, checked: bo
     fill += [f"f[{new + v}, l] = initial[q, {v}]" for v in range(count)]
     fill += [f"f[{old + v}, l] = initial[q, {v}]" for v in range(count)]
     record = [f"out[i, {v}, k] = f[{old + v}, l]" for v in range(count)]
+    reset = []
+    for m, (value, after) in enumerate(zip(latched(old), latched(new), strict=True)):
+        fill += [f"f[{top + m}, l] = {after}", f"f[{last_top + m}, l] = f[{top + m}, l]"]
+        record.append(f"out[i, {count + m}, k] = f[{last_top + m}, l]")
+        record.append(f"f[{last_top + m}, l] = {value}")
+        reset.append(f"f[{top + m}, l] = max(f[{last_top + m}, l], {after})")
     tell = [f"where[{v + 1}] = f[{old + v}, l]" for v in range(count)]
 
     trouble = ["report[1] = first + who[l]", f"where[0] = f[{time}, l]", *tell, "return"]
@@ -94,7 +112,7 @@ def run(seed, first, initial, constants, times, out, report, where, limit, stop)
             while k < steps and f[0, l] > times[k]:
                 {block(record, 16)}
                 k += 1
-            step[l] = k
+            {block(["step[l] = k", *reset], 12)}
             if k < steps:
                 f[1, l] = times[k]
                 continue
@@ -201,5 +219,6 @@ register(
         refusal=_refusal,
         needs_checks=_needs_checks,
         preference=1,
+        latches=True,
     )
 )

@@ -38,7 +38,8 @@ class Kernel:
     `generate` writes its code for a network. `refusal` says why it cannot take a network, or
     returns None. `needs_checks` says whether rates must be tested at run time with these constants,
     (1 or n, C). Of a method's kernels that take a network, the one with the highest `preference` is
-    chosen. A kernel that is not exact reports counts past 2^53 itself.
+    chosen. A kernel that is not exact reports counts past 2^53 itself. `latches`: it visits every
+    state, and records the greatest value of a program's latches between grid times.
     """
 
     name: str
@@ -50,9 +51,18 @@ class Kernel:
     refusal: Callable[[ReactionNetwork, Program], str | None] = _takes_all
     needs_checks: Callable[[Program, np.ndarray], bool] = _always_checks
     preference: int = 0
+    latches: bool = False
 
     def can_handle(self, network: ReactionNetwork, program: Program) -> bool:
-        return self.refusal(network, program) is None
+        return self.refuses(network, program) is None
+
+    def refuses(self, network: ReactionNetwork, program: Program) -> str | None:
+        """Why it cannot take the network, or None."""
+        if program.latches and not self.latches:
+            return (
+                "it does not visit every state, so it cannot tell what happens between grid times"
+            )
+        return self.refusal(network, program)
 
 
 _KERNELS: dict[str, Kernel] = {}
@@ -105,7 +115,7 @@ def choose(
         candidates = tuple(kernel for kernel in candidates if kernel.name == name)
         if not candidates:
             raise unknown("kernel", name, [kernel.name for kernel in kernels(method)])
-    reasons = [kernel.refusal(network, program) for kernel in candidates]
+    reasons = [kernel.refuses(network, program) for kernel in candidates]
     for kernel, reason in zip(candidates, reasons, strict=True):
         if reason is None:
             return kernel

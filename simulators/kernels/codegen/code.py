@@ -29,12 +29,13 @@ class Job:
 class Code:
     """Source of a module that defines
 
-        run(seed, first, initial (n, V), constants (1 or n, C), times (T,), out (n, V, T),
+        run(seed, first, initial (n, V), constants (1 or n, C), times (T,), out (n, V + L, T),
             report (2,), where (1 + V,), max_events, stop (1,), *tables)
 
-    `run` fills `out` with trajectories first .. first + n - 1. If one cannot go on, it writes a
-    code of `codegen.codes` and the trajectory to `report`, time and state to `where`, and returns;
-    it also returns soon after `stop[0]` becomes true.
+    `run` fills `out` with trajectories first .. first + n - 1: V variables, then for each of L
+    latches its greatest value since the grid time before (at the first time, its value). If one
+    cannot go on, it writes a code of `codegen.codes` and the trajectory to `report`, time and state
+    to `where`, and returns; it also returns soon after `stop[0]` becomes true.
     """
 
     source: str

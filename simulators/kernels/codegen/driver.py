@@ -2,9 +2,9 @@
 
     follow(w, size, counts, stream, times, out, limit, stop, events, tables, own) -> (code, time)
 
-takes the state in `w` (V variables, then C constants) from times[0] to times[-1], writes out (V, T)
-and returns 0, or a code of `codes` with the time and `w` as they were. `size` is V, the first
-`counts` of which are species; `events` are the arrays of `events.settle`, `tables` those of
+takes the state in `w` (V variables, then C constants) from times[0] to times[-1], writes out
+(V + L, T) and returns 0, or a code of `codes` with the time and `w` as they were. `size` is V, the
+first `counts` of which are species; `events` are the arrays of `events.settle`, `tables` those of
 `scalar.Tables`, and `own` what only that kernel needs.
 """
 

@@ -30,6 +30,7 @@ class Program:
 
     `rates`: over variable names, constant names `#i` and, in comparisons only, `time`.
     `stops`: times (expressions of variables and constants) at which a rate or a trigger may jump.
+    `latches`: expressions of which the greatest value since the last grid time is recorded.
     """
 
     variables: tuple[str, ...]
@@ -40,6 +41,7 @@ class Program:
     triggers: tuple[Expression, ...] = ()
     assignments: tuple[dict[int, Expression], ...] = ()
     stops: tuple[Expression, ...] = ()
+    latches: tuple[Expression, ...] = ()
 
     @property
     def autonomous(self) -> bool:
@@ -49,7 +51,7 @@ class Program:
     @cached_property
     def vectorises(self) -> bool:
         """No rate calls a library function, which would keep a loop from vector registers."""
-        nodes = (node for rate in self.rates for node in rates.walk(rate))
+        nodes = (node for rate in (*self.rates, *self.latches) for node in rates.walk(rate))
         calls = (node.operator for node in nodes if isinstance(node, Apply))
         return all(rates.RATE_OPERATORS[operator].vector for operator in calls)
 
@@ -154,6 +156,7 @@ def lower(
     *,
     smooth_time: bool = False,
     smooth_methods: Sequence[str] = (),
+    latches: Sequence[Expression] = (),
 ) -> Program:
     """Program for these rate laws; `fixed` are the parameters with one value for all trajectories.
 
@@ -194,6 +197,7 @@ def lower(
         }
         for event in network.events
     )
+    latched = tuple(prepare(each, f"latch {each}") for each in latches)
     return Program(
         variables=network.variables,
         species=len(network.species),
@@ -205,6 +209,7 @@ def lower(
         ),
         triggers=triggers,
         assignments=assignments,
+        latches=latched,
         constants=tuple(hoist.constants),
     )
 

@@ -54,7 +54,7 @@ class Tables:
 
 
 def module(program: Program, functions: Sequence[Callable[..., Any]]) -> tuple[str, Tables]:
-    """Source of a module with a network's `rate`, `next_stop` and events around `functions`.
+    """Source of a module with a network's `rate`, `next_stop`, latches, events, and `functions`.
 
     `functions` are a kernel's `follow` and what it calls.
     """
@@ -62,6 +62,7 @@ def module(program: Program, functions: Sequence[Callable[..., Any]]) -> tuple[s
     shapes = [_shape(rate) for rate in program.rates]
     templates = sorted({shape for shape, _ in shapes}, key=str)
     parts = [_rate_source(templates), _stop_source(program, place), _event_source(program, place)]
+    parts.append(_latch_source(program, place))
     helpers: list[Callable[..., Any]] = [events.collect, events.settle, *functions]
     for function in helpers:
         parts.append(DECORATOR + inspect.getsource(function))
@@ -160,6 +161,14 @@ def _event_source(program: Program, place: Mapping[str, int]) -> str:
         touched.append(f"        return {test}")
     parts = [[*ask, "    return"], [*give, "    return"], [*touched, "    return False"]]
     return "\n\n".join(DECORATOR + "\n".join(lines) for lines in parts)
+
+
+def _latch_source(program: Program, place: Mapping[str, int]) -> str:
+    """latched(t, w, now) evaluates the latches."""
+    lines = ["def latched(t, w, now):"]
+    for at, latch in enumerate(program.latches):
+        lines.append(f"    now[{at}] = {rates.source(latch, _rename(place))}")
+    return DECORATOR + "\n".join([*lines, "    return"])
 
 
 def _tables(program: Program, kinds: np.ndarray, leaves: np.ndarray) -> Tables:
