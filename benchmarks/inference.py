@@ -8,6 +8,9 @@ school       influenza in a boarding school, 1978: the posterior of beta/gamma o
              given all days, and the days after the fourth by what was known then
 measles      London, ten years held out: twelve weeks after eight (`inference_forecasts`)
 rate         in `inference_epidemics.py`: a learned parameter, against the posterior on a grid
+two_moons, sir, gaussian_linear, gaussian_mixture, slcp
+             tables of parameters and data (`sbibm.py`), learned from --rows: equations on the data
+             against reference posteriors (C2ST); of gaussian_linear also with half of the data
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -26,6 +30,7 @@ import inference_forecasts
 import numpy as np
 import pandas as pd
 import report
+import sbibm
 import scipy.stats
 import torch
 from inference_epidemics import rate
@@ -45,6 +50,7 @@ SEEN_STEPS = (3, 6, 9, 12, 16, 20, 24, 28)
 SHARE = 0.5  # of the infected that are seen
 SCHOOL = "bsflu_1978_sbied.txt"
 NOISE = "poisson(0.9*I)"
+ROW_COUNTS, OBSERVATIONS = (1_000, 10_000, 100_000), 5  # of the tables
 PUBLISHED_R0 = (3.6, 3.8)
 
 
@@ -108,11 +114,56 @@ def school(options: argparse.Namespace) -> list[Target]:
     ]
 
 
+def posterior(name: str, options: argparse.Namespace) -> list[Target]:
+    """A table of parameters and data, conditioned on the data."""
+    folder = options.data / "sbibm"
+    if not (folder / name).exists():
+        print(f"{name}: there is no {folder / name}", file=sys.stderr)
+        return []
+    found = list[Target]()
+    for rows, wanted in zip(ROW_COUNTS, sbibm.TASKS[name].wanted, strict=True):
+        if rows not in options.rows:
+            continue
+        began = time.process_time()
+        model = sg.fit(sbibm.table(name, rows, TRUTH_SEED), seed=SEED)
+        trained = time.process_time() - began
+        scores, half = list[float](), list[float]()
+        for number in range(1, OBSERVATIONS + 1):
+            seen, reference = sbibm.observed(folder, name, number)
+            thetas = [f"theta{i + 1}" for i in range(reference.shape[1])]
+
+            def drawn(
+                seen: dict[str, float], model: sg.Surrogate = model, thetas: list[str] = thetas
+            ) -> np.ndarray:
+                where = " and ".join(f"{k} = {v!r}" for k, v in seen.items())
+                samples: pd.DataFrame = model.sample(options.samples, where=where, seed=SEED)
+                return samples[thetas].to_numpy(float)
+
+            try:
+                scores.append(sbibm.c2st(reference, drawn(seen)))
+            except SurrogateError as problem:
+                print(f"{name}, {rows:,} rows, observation {number}: {problem}", file=sys.stderr)
+            if name == "gaussian_linear":
+                some = {k: v for k, v in seen.items() if int(k[1:]) % 2}
+                exact = sbibm.half_posterior(some, options.samples, SEED)
+                half.append(sbibm.c2st(exact, drawn(some)))
+        median = float(np.median(scores)) if scores else None
+        about = f"C2ST, {rows:,} rows, {len(scores)} of {OBSERVATIONS} observations"
+        found.append(Target(about, median, wanted, at_most=True, unit=""))
+        if half:
+            about = f"C2ST, {rows:,} rows, half of x missing"
+            found.append(Target(about, float(np.median(half)), 0.55, at_most=True, unit=""))
+        about = f"training on {rows:,} rows, CPU"
+        found.append(Target(about, trained / 60, 20, at_most=True, unit=" min"))
+    return found
+
+
 ROWS: dict[str, Callable[[argparse.Namespace], list[Target]]] = {
     "smoothing": smoothing,
     "school": school,
     "measles": inference_forecasts.measles,
     "rate": rate,
+    **{name: partial(posterior, name) for name in sbibm.TASKS},
 }
 
 
@@ -121,6 +172,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", choices=list(ROWS))
     parser.add_argument("--samples", type=int, default=5_000)
     inference_forecasts.add_arguments(parser)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000], choices=ROW_COUNTS)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save", action="store_true", help=f"write results/{RESULTS.name}")

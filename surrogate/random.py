@@ -30,6 +30,8 @@ class Training(IntEnum):
     EDGE_NOISE = 12
     DECODER = 13  # by step
     DECODER_VALIDATION = 14
+    ANY_ORDER = 15  # by step
+    ANY_ORDER_VALIDATION = 16
 
 
 class Evaluation(IntEnum):

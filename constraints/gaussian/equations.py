@@ -34,11 +34,13 @@ ROW_TOLERANCE = 1e-9  # up to which a coefficient is zero and two rows are equal
 
 @dataclass(frozen=True)
 class Equations:
-    """low <= rows·y <= high: rows (k, D), low and high (k,), float64."""
+    """low <= rows·y <= high: rows (k, D), low and high (k,), float64. `tolerance` (k,): by which
+    both ends are moved outwards because a verdict without a stated tolerance allows it."""
 
     rows: Tensor
     low: Tensor
     high: Tensor
+    tolerance: Tensor
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -147,7 +149,7 @@ def _is_equation(atom: Atom, layout: Layout) -> bool:
 def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equations:
     layout = program.layout
     like = torch.zeros(1, layout.size, dtype=torch.float64)
-    rows, low, high = [like[:0]], [like[:0, 0]], [like[:0, 0]]
+    rows, low, high, tolerance = [like[:0]], [like[:0, 0]], [like[:0, 0]], [like[:0, 0]]
     for atom, frame in equations:
         found, constants = affine(atom, frame, layout, program.end, like)
         width = HARD_EQUALITY_HALF_WIDTH if atom.equality else 0.0
@@ -156,6 +158,7 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
         rows.append(found)
         low.append(first - constants - half)
         high.append(last - constants + half)
+        tolerance.append(torch.full_like(low[-1], 0.0 if atom.integer else atom.slack))
         nothing = found.abs().amax(1) <= ROW_TOLERANCE
         if bool((nothing & ((low[-1] > 0) | (high[-1] < 0))).any()):
             raise ImpossibleError(
@@ -163,7 +166,7 @@ def _as_numbers(program: Program, equations: list[tuple[Atom, Frame]]) -> Equati
                 value=atom.readable(),
                 remedy="leave out the places that an operator such as masked sets to 0",
             )
-    return _distinct(Equations(torch.cat(rows), torch.cat(low), torch.cat(high)))
+    return _distinct(Equations(*(torch.cat(each) for each in (rows, low, high, tolerance))))
 
 
 def _closed(atom: Atom) -> tuple[float, float]:
@@ -201,4 +204,4 @@ def _distinct(found: Equations) -> Equations:
                 continue
         kept.append(i)
     kept.sort()
-    return Equations(found.rows[kept], found.low[kept], found.high[kept])
+    return Equations(*(each[kept] for each in (found.rows, found.low, found.high, found.tolerance)))

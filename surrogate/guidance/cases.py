@@ -47,7 +47,7 @@ def cases_of(scenario: Scenario, seed: int) -> list[Case]:
         except ImpossibleError:
             if not found and i + 1 == len(scenario.cases):
                 raise
-    if not any(pins.total for _, pins in found):
+    if not decoder.looks_ahead or not any(pins.total for _, pins in found):
         return [Case(i, pins) for i, pins in found]
     nothing = torch.zeros(LOOKAHEAD_DRAWS, *scenario.prior.shape)
     plain = decoder.draw(nothing, NO_SIGNAL, stream(seed, Sampling.LOOKAHEAD)).x

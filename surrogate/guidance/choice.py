@@ -26,7 +26,7 @@ from surrogate.guidance.outcome import Plain
 from surrogate.guidance.plain_draws import Accepted, reject
 from surrogate.guidance.posterior import Posteriors
 from surrogate.guidance.scenario import Scenario
-from surrogate.guidance.sequential import suits
+from surrogate.guidance.sequential import settles_first, suits
 from surrogate.guidance.twisted import twist
 from surrogate.random import Sampling
 from surrogate.sampling.solvers import AUTOREGRESSIVE
@@ -86,6 +86,16 @@ def run_pilot(scenario: Scenario, seed: int, count: int) -> Pilot:
     if scenario.prior.default_solver != AUTOREGRESSIVE:  # as many evaluations as levels
         seconds *= REJECTION_STEPS / PILOT_STEPS
     return Pilot(accepted, seconds)
+
+
+def needs_no_pilot(
+    scenario: Scenario, given: Mapping[str, Any], chosen: Method[Any] | None
+) -> bool:
+    """Whether the method sequential, chosen or left to be chosen, is known to suit: the decoder
+    draws what the equations settle first."""
+    sequential = method_named("sequential")
+    may = chosen is None and set(given) <= set(names_of(sequential))
+    return (may or chosen is sequential) and settles_first(scenario)
 
 
 def choose(

@@ -31,7 +31,7 @@ def linear_map(signals: Callable[[Tensor], Tensor], about: Tensor, size: int) ->
 def no_equations(size: int) -> Equations:
     """None, about points of so many coordinates."""
     none = torch.zeros(0, size, dtype=torch.float64)
-    return Equations(none, none[:, 0], none[:, 0])
+    return Equations(none, none[:, 0], none[:, 0], none[:, 0])
 
 
 def linear_conditions(program: Program) -> Equations:
@@ -42,6 +42,7 @@ def linear_conditions(program: Program) -> Equations:
         torch.cat([part.rows for part in parts]),
         torch.cat([part.low for part in parts]),
         torch.cat([part.high for part in parts]),
+        torch.cat([part.tolerance for part in parts]),
     )
 
 
@@ -49,7 +50,7 @@ def moved(own: Equations, signals: Affine) -> Equations:
     """Conditions on signals as conditions on the coordinates that these are affine in."""
     matrix, offset = signals
     known = own.rows @ offset
-    return Equations(own.rows @ matrix, own.low - known, own.high - known)
+    return Equations(own.rows @ matrix, own.low - known, own.high - known, own.tolerance)
 
 
 def through_latents(

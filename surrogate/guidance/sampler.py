@@ -22,7 +22,7 @@ from constraints.errors import FormulaError
 from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, SamplingError, whole_number
 from surrogate.guidance import failure
-from surrogate.guidance.choice import PILOT_STEPS, Pilot, choose, run_pilot
+from surrogate.guidance.choice import PILOT_STEPS, Pilot, choose, needs_no_pilot, run_pilot
 from surrogate.guidance.diagnostics import JOINT, Diagnostics, quantity_of
 from surrogate.guidance.method import AUTO, Method, method_named, method_settings, names_of
 from surrogate.guidance.outcome import Outcome, Progress, Question, Say
@@ -77,10 +77,13 @@ def sample(
     rules = rules_from(where, prior.codec.layout())
     scenario = _scenario(prior, rules, own, guided=chosen is not None and chosen.guided)
     began = time.monotonic()
-    pilot = None
-    if chosen is None or chosen.needs_pilot:
+    pilot, why = None, "as requested"
+    if needs_no_pilot(scenario, settings, chosen):
+        if chosen is None:
+            chosen, why = method_named("sequential"), "the values that are given are drawn first"
+            say(f"method: {chosen.name} ({why})")
+    elif chosen is None or chosen.needs_pilot:
         pilot = run_pilot(scenario, seed, pilot_samples or prior.kind.pilot_samples)
-    why = "as requested"
     if chosen is None and pilot is not None:
         chosen, why, pilot = choose(scenario, settings, samples, seed, pilot)
         say(f"method: {chosen.name} ({why})")

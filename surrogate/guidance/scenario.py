@@ -202,7 +202,7 @@ class Scenario:
         if not self.hard:
             return Pins.none(len(zero), factors)
         made = linear_conditions.moved(linear_conditions.linear_conditions(program), affine)
-        return Pins(made.rows, made.low, made.high, factors)
+        return Pins(made.rows, made.low, made.high, factors, made.tolerance)
 
     @property
     def observes(self) -> bool:
@@ -220,9 +220,14 @@ class Scenario:
         of the diffusion, and late where it is not told all of the formula, so that the diffusion
         has to meet the rest; None where it does not."""
         own = handover(self.prior)
-        if own is None or (self.hard and all_conditions(self._plain)):
+        if own is None or self.compares_only:
             return own
         return min(own, LATE_HANDOVER)
+
+    @property
+    def compares_only(self) -> bool:
+        """Whether the formula is hard, and a conjunction of linear comparisons."""
+        return self.hard and all_conditions(self._plain)
 
     def linear_conditions_about(self, about: Tensor) -> Equations:
         """The conditions of `pins`, in normalised coordinates about a point: rows (k, D)."""
@@ -271,15 +276,13 @@ class Scenario:
 
     def equations_about(self, about: Tensor) -> Equations:
         """The equations of the formula in normalised coordinates: rows (k, D)."""
-        own = self._equations
-        matrix, offset = self.jacobian(about)
-        rows, known = own.rows @ matrix, own.rows @ offset
-        low, high = own.low - known, own.high - known
+        own = linear_conditions.moved(self._equations, self.jacobian(about))
+        rows, low, high = own.rows, own.low, own.high
         for i, (coordinate, ends) in self._univariate.items():
             rows[i] = 0.0
             rows[i, coordinate], low[i], high[i] = 1.0, *ends
         free = rows.abs().sum(1) > 1e-12  # an equation about a conserved total holds anyway
-        return Equations(rows[free], low[free], high[free])
+        return Equations(rows[free], low[free], high[free], own.tolerance[free])
 
     @cached_property
     def equation_count(self) -> int:
@@ -301,10 +304,7 @@ class Scenario:
         """The linear inequalities of the formula in normalised coordinates, if these are affine."""
         if self._affine_map is None or self.rest is None or not self.hard:
             return linear_conditions.no_equations(self.size)
-        own = bounds(self.rest)
-        matrix, offset = self._affine_map
-        known = own.rows @ offset
-        return Equations(own.rows @ matrix, own.low - known, own.high - known)
+        return linear_conditions.moved(bounds(self.rest), self._affine_map)
 
     @cached_property
     def _univariate(self) -> dict[int, tuple[int, tuple[float, float]]]:

@@ -43,6 +43,7 @@ MAX_BATCH = 15_000  # particles drawn at a time
 MIN_DISTINCT = 0.02  # share of the particles with descendants, below which the run is warned about
 SCOUTS = 1_000  # particles that tell whether the method suits a scenario
 MIN_CASE_SCOUTS = 250  # of these in each case
+EQUAL_WEIGHTS = 0.95  # effective ancestors, as a share, from which each particle is a sample
 MIN_SCOUT_ANCESTORS = 0.005  # effective ancestors, as a share of them, for which it does
 ENOUGH_EFFECTIVE = 0.05  # the same, for which nothing is adapted
 MIN_ADAPTED_SHARE = 0.02  # of the particles, of a case that is adapted
@@ -98,6 +99,15 @@ def allocated(scenario: Scenario, cases: Sequence[Case], seed: int) -> Allocatio
     return Allocation.of([each.log_z for each in found], ancestors)
 
 
+def settles_first(scenario: Scenario) -> bool:
+    """Whether the decoder draws first what the equations of the scenario settle: no pilot is needed
+    to know that the method suits."""
+    decoder = scenario.prior.decoder
+    if decoder is None or not scenario.compares_only:
+        return False
+    return decoder.settles_first(scenario.pins)
+
+
 @dataclass(frozen=True)
 class Preparation:
     """Cases with their look-aheads and proposals, and what scouts tell of them."""
@@ -145,6 +155,8 @@ def _prepared(scenario: Scenario, seed: int, progress: Progress) -> Preparation:
 def suits(scenario: Scenario, seed: int, progress: Progress = lambda share: None) -> bool:
     """Whether plain samples are the decoder's own, and enough particles keep their ancestors: the
     look-ahead foresees what is needed."""
+    if settles_first(scenario):
+        return True
     prior = scenario.prior
     if prior.decoder is None or prior.default_solver != AUTOREGRESSIVE:
         return False
@@ -166,7 +178,10 @@ def answer(question: Question[SequentialSettings]) -> Outcome:
         )
     own = prepared(scenario, question.seed, lambda share: question.progress(PREPARING * share))
     cases, allocation = own.cases, own.allocation
-    total = settings.particles or particles_for(question.samples, allocation.effective)
+    total = settings.particles
+    if total is None and allocation.effective >= EQUAL_WEIGHTS and settles_first(scenario):
+        total = question.samples
+    total = total or particles_for(question.samples, allocation.effective)
     count = max(BATCHES, math.ceil(total / MAX_BATCH))
     counts = allocation.counts(math.ceil(total / count))
     start = PREPARING if own.adapted else 0.0

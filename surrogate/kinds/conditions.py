@@ -28,6 +28,12 @@ class Remainder:
     weights: Tensor  # (k, coordinates)
     low: Tensor  # (B, k)
     high: Tensor  # (B, k)
+    tolerance: Tensor  # (k,), of verdicts, by which both ends are moved outwards
+
+    def exact_interval(self) -> tuple[Tensor, Tensor]:
+        """The same as `interval` without tolerances."""
+        low, high = self.low + self.tolerance, self.high - self.tolerance
+        return Remainder(self.weights, low, high, 0 * self.tolerance).interval()
 
     def interval(self) -> tuple[Tensor, Tensor]:
         """The interval of a value with one coordinate, (B,) each."""
@@ -106,7 +112,8 @@ class Conditions(Generic[S]):
             [self.pins.rows[rows, first : first + copies].sum(1) for first in coordinates], 1
         )
         missing = self.sums[:, rows]
-        return Remainder(weights, self.pins.low[rows] - missing, self.pins.high[rows] - missing)
+        low, high = self.pins.low[rows] - missing, self.pins.high[rows] - missing
+        return Remainder(weights, low, high, self.pins.tolerances[rows])
 
     def settled_by(self, site: S) -> list[int]:
         """The conditions that a site settles."""

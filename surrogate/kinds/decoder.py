@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -41,13 +41,20 @@ class Pins:
     likelihood.
 
     y are the coordinates of a point (D,) in data units, before they are transformed and normalised:
-    `Decoder.coordinates` of each instance.
+    `Decoder.coordinates` of each instance. `tolerance` (k,): by which the ends of an equation are
+    apart from its value because its verdict allows it; None: nowhere.
     """
 
     rows: Tensor
     low: Tensor
     high: Tensor
     factors: tuple[Factor, ...] = ()
+    tolerance: Tensor | None = None
+
+    @property
+    def tolerances(self) -> Tensor:
+        """`tolerance`, 0 where there is none, (k,)."""
+        return torch.zeros_like(self.low) if self.tolerance is None else self.tolerance
 
     @classmethod
     def none(cls, size: int, factors: tuple[Factor, ...] = ()) -> Pins:
@@ -165,6 +172,14 @@ class Filter:
     fork: Fork | None = None
 
 
+class Learner(Protocol):
+    """A network with a loss of its own."""
+
+    def loss(self, clean: Tensor, generator: Generator) -> Tensor:
+        """The loss of each encoded sample, (B,)."""
+        ...
+
+
 class Decoder(nn.Module, ABC):
     """p(x_0 | x_σ) as a network; normalised points have the shape of the codec's."""
 
@@ -173,6 +188,7 @@ class Decoder(nn.Module, ABC):
     """The same for plain samples, which have nothing to meet; None where the diffusion goes down to
     clean points."""
 
+    looks_ahead: bool = False  # whether `lookahead` has guesses
     dispensable: bool = False  # whether plain samples may do without it
 
     @property
@@ -192,6 +208,17 @@ class Decoder(nn.Module, ABC):
     @abstractmethod
     def loss(self, clean: Tensor, generator: Generator) -> Tensor:
         """The negative log-likelihood of encoded samples (B, *shape), per number: (B,)."""
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """How it was made, for the description of a model."""
+        return {}
+
+    @property
+    def learners(self) -> dict[str, Learner]:
+        """The networks in it that are learned and stopped apart from each other, by the prefix of
+        their weights; "" has those of no other prefix."""
+        return {"": self}
 
     @abstractmethod
     def draw(
@@ -226,6 +253,11 @@ class Decoder(nn.Module, ABC):
         """A step of a random walk of the first numbers of samples (M, *shape), symmetric, if there
         are any to move."""
         return None
+
+    def settles_first(self, pins: Pins) -> bool:
+        """Whether it can draw first what these conditions settle, so that all points have nearly
+        the same weight: an amortised posterior."""
+        return False
 
     @abstractmethod
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:

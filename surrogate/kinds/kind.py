@@ -127,9 +127,9 @@ class Kind(ABC):
         """The codec of a dataset whose samples `learned` (their numbers) are learned from."""
 
     def decoder(
-        self, codec: Codec, width: int | None = None, depth: int | None = None
+        self, codec: Codec, width: int | None = None, depth: int | None = None, *, new: bool = True
     ) -> Decoder | None:
-        """An untrained decoder for samples of the codec; None where the diffusion does it all."""
+        """An untrained decoder, if there is one; `new`: with parts that stored ones may lack."""
         return None
 
     @abstractmethod

@@ -36,7 +36,7 @@ def untrained(
         network = kind.network(codec, width, depth)
         decoder = kind.decoder(codec)
     if decoder is not None:
-        described["decoder"] = {"width": None, "depth": None}
+        described["decoder"] = {"width": None, "depth": None, **decoder.options}
     if covariance is not None and decoder is not None and decoder.dispensable:
         spread = covariance()
         if smooth(spread):
@@ -70,10 +70,10 @@ def restored_decoder(
         return None
     if not isinstance(sizes, Mapping):
         raise ModelError("the weights of a decoder have no description", value=sizes)
-    width, depth = sizes.get("width"), sizes.get("depth")
+    width, depth, any_order = (sizes.get(name) for name in ("width", "depth", "any_order"))
 
     def make() -> Decoder:
-        made = kind.decoder(codec, width, depth)
+        made = kind.decoder(codec, width, depth, new=bool(any_order))
         if made is None:
             raise ModelError(f"{kind.name} have no decoder", value=kind.name)
         return made

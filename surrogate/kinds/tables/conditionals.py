@@ -6,12 +6,13 @@ tells, the noisy row itself, and the columns drawn before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from surrogate.kinds.noising import contexts
+from surrogate.kinds.noising import BLIND, contexts
 from surrogate.kinds.tables.codec import TableCodec
 from surrogate.kinds.tables.drawn_columns import DrawnColumns
 from surrogate.networks.head import Dropout, Head
@@ -23,7 +24,9 @@ TRUNK_WIDTH, TRUNK_DEPTH = 192, 2
 
 
 class Conditionals(nn.Module):
-    """The parameters of each column's distribution, and the intervals that laws leave it."""
+    """The parameters of each column's distribution."""
+
+    exact = False
 
     def __init__(
         self, codec: TableCodec, width: int | None = None, depth: int | None = None
@@ -38,22 +41,27 @@ class Conditionals(nn.Module):
             self.heads.append(Head(inputs, site.outputs, width or HEAD_WIDTH, linear=True))
             inputs += site.features
 
+    def read(self, noisy: Tensor, sigma: float) -> Tensor:
+        """The context of rows that are drawn (B, n); without a noisy row all have the same."""
+        blind = math.isinf(sigma)
+        some = torch.zeros_like(noisy[:1]) if blind else noisy
+        made = self.context(some, torch.full((len(some),), BLIND if blind else sigma))
+        return made.expand(len(noisy), -1)
+
     def context(self, noisy: Tensor, sigma: Tensor) -> Tensor:
         """What noisy rows (B, D) at noise levels (B,) tell all heads: (B, n)."""
         made, shrunk = contexts(self.trunk, noisy, sigma)
         return torch.cat([made, shrunk], 1)
 
     def head(
-        self, j: int, context: Tensor, seen: Sequence[Tensor], dropout: Dropout | None = None
+        self,
+        j: int,
+        context: Tensor,
+        seen: Sequence[Tensor],
+        known: Sequence[Tensor] = (),
+        dropout: Dropout | None = None,
     ) -> Tensor:
-        """Parameters of the j-th value, (B, outputs), by features of those before it."""
+        """Parameters of the j-th value, (B, outputs), by features of those before it; their values
+        `known` are not read."""
         out: Tensor = self.heads[j](torch.cat([context, *seen], 1), dropout)
         return out
-
-    def interval(self, j: int, known: Sequence[Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
-        """The interval (B,) that laws leave to the j-th value, given those before it."""
-        drawn, site = self.drawn, self.drawn.sites[j]
-        if drawn.support is None or site.name not in drawn.bound:
-            return torch.full_like(like, -torch.inf), torch.full_like(like, torch.inf)
-        now = {own.name: y for own, y in zip(drawn.sites, known, strict=False)}
-        return drawn.support.interval(site.name, now, None, like)

@@ -6,19 +6,24 @@ columns truncate the supports of their values, so that every row obeys them.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Generator, Tensor
 
 from surrogate.kinds.conditions import Conditions
-from surrogate.kinds.decoder import Decoder, Draw, Filter, Pins, Uniforms
+from surrogate.kinds.decoder import Decoder, Draw, Filter, Learner, Pins, Uniforms
 from surrogate.kinds.noising import BLIND, noised
+from surrogate.kinds.tables.any_order import AnyOrder, Ordered
 from surrogate.kinds.tables.codec import TableCodec
 from surrogate.kinds.tables.conditionals import Conditionals
-from surrogate.kinds.tables.drawing import Drawing
+from surrogate.kinds.tables.drawing import Distributions, Drawing
 from surrogate.kinds.tables.drawn_columns import Place
+from surrogate.kinds.tables.settled import settled
 from surrogate.kinds.weighted import Weighted
 from surrogate.networks.head import Dropout
 
+ANY_ORDER = "any_order."  # before the names of its weights
 DROPOUT = 0.1  # share of the features of heads
 PLAIN_HANDOVER = 0.125  # noise level: the decoder knows least about how columns go together
 MAX_REDRAWS = 20  # of rows for which laws leave a later value no place
@@ -30,14 +35,30 @@ class TableDecoder(Decoder):
     plain_handover = PLAIN_HANDOVER
 
     def __init__(
-        self, codec: TableCodec, width: int | None = None, depth: int | None = None
+        self,
+        codec: TableCodec,
+        width: int | None = None,
+        depth: int | None = None,
+        any_order: bool = False,
     ) -> None:
+        """`any_order`: with conditionals on any columns, which models of older versions lack."""
         super().__init__()
         self.conditionals = Conditionals(codec, width, depth)
         self.drawn = self.conditionals.drawn
+        self.any_order = AnyOrder(codec, width, depth) if any_order else None
 
     def measure(self, clean: Tensor) -> None:
-        """Nothing: the codec has standardised all."""
+        if self.any_order is not None:
+            self.any_order.measure(clean)
+
+    @property
+    def options(self) -> dict[str, bool]:
+        return {} if self.any_order is None else {"any_order": True}
+
+    @property
+    def learners(self) -> dict[str, Learner]:
+        found = super().learners
+        return found if self.any_order is None else {**found, ANY_ORDER: self.any_order}
 
     @property
     def coordinates(self) -> int:
@@ -68,10 +89,10 @@ class TableDecoder(Decoder):
         context, seen = own.context(noisy, sigma), list[Tensor]()
         total = context.new_zeros(len(clean))
         for j, (site, y) in enumerate(zip(self.drawn.sites, known, strict=True)):
-            head = own.head(j, context, seen, dropout)
+            head = own.head(j, context, seen, dropout=dropout)
             total = total + site.log_prob(head, y)
             if site.name in self.drawn.bound:
-                low, high = own.interval(j, known[:j], y)
+                low, high = self.drawn.interval(j, known[:j], y)
                 low, high = torch.minimum(low, y), torch.maximum(high, y)
                 total = total - site.log_share(head, low, high, True).float()
             seen.append(site.seen(y))
@@ -116,11 +137,12 @@ class TableDecoder(Decoder):
         particles: Filter | None,
     ) -> tuple[Draw, Tensor]:
         """Points (N · instances, D), and whether laws left every value a place, (N,)."""
-        conditions = self._conditions(pins, groups)
+        own = self._distributions(pins, sigma)
+        conditions = self._conditions(pins, groups, own)
         state = Weighted.of(len(groups), pins, particles)
         made, possible = list[Tensor](), torch.ones(len(groups), dtype=torch.bool)
         for i in range(groups.shape[1]):
-            drawing = Drawing(self.conditionals, groups[:, i], sigma, uniform, conditions, i, state)
+            drawing = Drawing(own, groups[:, i], sigma, uniform, conditions, i, state)
             x, rows = drawing.run()
             groups, made = groups[rows], [*(each[rows] for each in made), x]
             possible = possible[rows] & drawing.possible
@@ -131,11 +153,12 @@ class TableDecoder(Decoder):
     @torch.no_grad()
     def log_weight(self, clean: Tensor, noisy: Tensor, sigma: float, pins: Pins) -> Tensor:
         groups, given = self._groups(noisy, pins), self._groups(clean, pins, torch.float64)
-        conditions = self._conditions(pins, groups)
+        own = self._distributions(pins, sigma)
+        conditions = self._conditions(pins, groups, own)
         state = Weighted.of(len(groups), pins, None)
-        for i, (own, x) in enumerate(zip(groups.unbind(1), given.unbind(1), strict=True)):
-            values = self.drawn.values(x)
-            Drawing(self.conditionals, own, sigma, None, conditions, i, state, values).run()
+        for i, (rows, x) in enumerate(zip(groups.unbind(1), given.unbind(1), strict=True)):
+            values = own.drawn.values(x)
+            Drawing(own, rows, sigma, None, conditions, i, state, values).run()
         return state.log_weights + conditions.log_weights()
 
     def _groups(self, x: Tensor, pins: Pins, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -143,7 +166,20 @@ class TableDecoder(Decoder):
         instances = pins.rows.shape[1] // self.coordinates
         return x.reshape(-1, instances, *self.drawn.codec.shape).to("cpu", dtype)
 
-    def _conditions(self, pins: Pins, groups: Tensor) -> Conditions[Place]:
+    def _conditions(self, pins: Pins, groups: Tensor, own: Distributions) -> Conditions[Place]:
         count, instances = groups.shape[:2]
-        order = self.drawn.order(instances)
-        return Conditions(pins, count, order, self.drawn.coordinates_of)
+        order = own.drawn.order(instances)
+        return Conditions(pins, count, order, own.drawn.coordinates_of)
+
+    # --- what is settled first --------------------------------------------------------------------
+
+    def settles_first(self, pins: Pins) -> bool:
+        return self.any_order is not None and settled(self.drawn, pins).rare
+
+    def _distributions(self, pins: Pins, sigma: float) -> Distributions:
+        """Column by column in the usual order; without a noisy row, and where equations settle what
+        is rare, with what they settle first."""
+        if self.any_order is None or not math.isinf(sigma):
+            return self.conditionals
+        found = settled(self.drawn, pins)
+        return Ordered(self.any_order, found.order) if found.rare else self.conditionals

@@ -6,19 +6,34 @@ conditions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from surrogate.kinds.conditions import Conditions, Remainder
 from surrogate.kinds.decoder import Uniforms
-from surrogate.kinds.noising import BLIND
-from surrogate.kinds.tables.conditionals import Conditionals
-from surrogate.kinds.tables.drawn_columns import Place
+from surrogate.kinds.tables.drawn_columns import DrawnColumns, Place
 from surrogate.kinds.tables.sites import Choice, Number
 from surrogate.kinds.weighted import MIN_LOG_SHARE, Weighted
+
+
+class Distributions(Protocol):
+    """The distributions of columns in the order in which they are drawn."""
+
+    drawn: DrawnColumns
+    exact: bool  # whether equations are met by their value, not by any within their tolerance
+
+    def read(self, noisy: Tensor, sigma: float) -> Tensor:
+        """The context (B, n) of noisy rows (B, D)."""
+        ...
+
+    def head(
+        self, j: int, context: Tensor, seen: Sequence[Tensor], known: Sequence[Tensor]
+    ) -> Tensor:
+        """Parameters (B, outputs) of the j-th value, by features and values of those before it."""
+        ...
 
 
 class Drawing:
@@ -30,7 +45,7 @@ class Drawing:
 
     def __init__(
         self,
-        conditionals: Conditionals,
+        distributions: Distributions,
         noisy: Tensor,
         sigma: float,
         uniform: Uniforms | None,
@@ -39,15 +54,12 @@ class Drawing:
         weighted: Weighted,
         given: Sequence[Tensor] | None = None,
     ) -> None:
-        self.conditionals, self.drawn = conditionals, conditionals.drawn
+        self.distributions, self.drawn = distributions, distributions.drawn
         self.uniform, self.conditions, self.instance = uniform, conditions, instance
         self.weighted, self.given = weighted, given
         count = len(noisy)
         self.rows = torch.arange(count)
-        blind = math.isinf(sigma)  # then all have the same context
-        read = torch.zeros_like(noisy[:1]) if blind else noisy
-        context = conditionals.context(read, torch.full((len(read),), BLIND if blind else sigma))
-        self.context = context.expand(count, -1)
+        self.context = distributions.read(noisy, sigma)
         self.x = torch.zeros(count, *self.drawn.codec.shape, dtype=torch.float64)
         self.possible = torch.ones(count, dtype=torch.bool)
         self.known, self.seen = list[Tensor](), list[Tensor]()
@@ -55,7 +67,7 @@ class Drawing:
     def run(self) -> tuple[Tensor, Tensor]:
         """Encoded rows (N, D), and the noisy ones that they descend from, (N,)."""
         for j, site in enumerate(self.drawn.sites):
-            head = self.conditionals.head(j, self.context, self.seen)
+            head = self.distributions.head(j, self.context, self.seen, self.known)
             y, settled = self._value(j, site, head)
             settled |= self._place(j, site, y)
             rows = self.weighted.resample(self.weighted.log_weights) if settled else None
@@ -72,7 +84,7 @@ class Drawing:
         if isinstance(site, Choice) and site.numbers is None:
             return self._category(place, site, head, remainder, given)
         like = torch.zeros(len(self.x), dtype=torch.float64)
-        low, high = self.conditionals.interval(j, self.known, like)
+        low, high = self.drawn.interval(j, self.known, like)
         lawful = site.log_share(head, low, high, True) if site.name in self.drawn.bound else like
         self.possible &= lawful.isfinite()
         missing = site.optional
@@ -88,6 +100,8 @@ class Drawing:
             self.weighted.settle(self.conditions.settled_by(place), share)
             met = share.isfinite()
             low, high = torch.where(met, a, low), torch.where(met, b, high)
+            if self.distributions.exact:
+                low, high = _narrowed(site, low, high, remainder)
         if given is not None:
             return given, remainder is not None
         assert self.uniform is not None
@@ -135,3 +149,14 @@ class Drawing:
         self.possible = self.possible[rows]
         self.known = [y[rows] for y in self.known]
         self.seen = [each[rows] for each in self.seen]
+
+
+def _narrowed(
+    site: Choice | Number, low: Tensor, high: Tensor, remainder: Remainder
+) -> tuple[Tensor, Tensor]:
+    """Intervals (B,) without the tolerance of equations, where a value lies in them."""
+    if not isinstance(site, Number):
+        return low, high
+    a, b = (torch.clamp(end, low, high) for end in remainder.exact_interval())
+    empty = torch.from_numpy(site.part(a, b).empty) | (a > b)
+    return torch.where(empty, low, a), torch.where(empty, high, b)

@@ -7,7 +7,8 @@ constant, that follow from a category or that are sums of others are not drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from surrogate.kinds.support import Support
 from surrogate.kinds.tables.codec import TableCodec
 from surrogate.kinds.tables.columns import CategoricalColumn, Column, NumericColumn
 from surrogate.kinds.tables.dependents import DerivedColumn
-from surrogate.kinds.tables.sites import Choice, Number, site_of
+from surrogate.kinds.tables.sites import USUAL, Choice, Mixtures, Number, site_of
 from surrogate.kinds.tables.sums import SumColumn
 
 Place = tuple[int, int]  # instance, number of the column in the order of drawing
@@ -39,17 +40,25 @@ class SumRelation(NamedTuple):
 class DrawnColumns:
     """What is drawn of the rows of a codec."""
 
-    def __init__(self, codec: TableCodec) -> None:
+    def __init__(self, codec: TableCodec, mixtures: Mixtures = USUAL) -> None:
         self.codec = codec
         found = [
-            site_of(column, at)
+            site_of(column, at, mixtures)
             for column, at in codec.channels()
             if isinstance(column, NumericColumn | CategoricalColumn)
         ]
         self.sites = sorted(found, key=lambda site: _rank(site))
         ends = np.cumsum([0, *(site.coordinates for site in self.sites)]).tolist()
-        self._first = ends[:-1]
+        self._first: list[int] = ends[:-1]
         self.coordinates: int = ends[-1]
+
+    def reordered(self, order: Sequence[int]) -> DrawnColumns:
+        """The same columns drawn in another order; coordinates stay where they are."""
+        made = copy(self)
+        made.sites = [self.sites[j] for j in order]
+        made._first = [self._first[j] for j in order]
+        vars(made).pop("support", None)
+        return made
 
     def order(self, instances: int) -> list[Place]:
         """All values in the order of drawing."""
@@ -133,6 +142,14 @@ class DrawnColumns:
         ranges = {c.name: c.quantiles.values for c in plain}
         whole = frozenset(c.name for c in plain if c.kind == "integer")
         return Support(order, self.laws, relations, ranges, whole)
+
+    def interval(self, j: int, known: Sequence[Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
+        """The interval (B,) that laws leave to the j-th value, given those before it."""
+        site = self.sites[j]
+        if self.support is None or site.name not in self.bound:
+            return torch.full_like(like, -torch.inf), torch.full_like(like, torch.inf)
+        now = {own.name: y for own, y in zip(self.sites, known, strict=False)}
+        return self.support.interval(site.name, now, None, like)
 
     @cached_property
     def bound(self) -> frozenset[str]:

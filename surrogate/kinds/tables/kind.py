@@ -103,9 +103,9 @@ class Tables(Kind):
         return networks.residual_mlp.ResidualMLP(size, width, depth)
 
     def decoder(
-        self, codec: Any, width: int | None = None, depth: int | None = None
+        self, codec: Any, width: int | None = None, depth: int | None = None, *, new: bool = True
     ) -> Decoder | None:
-        made: Decoder = tables.decoder.TableDecoder(codec, width, depth)
+        made: Decoder = tables.decoder.TableDecoder(codec, width, depth, new)
         return made
 
     def tuned(self, preset: Preset) -> Preset:

@@ -27,10 +27,15 @@ MAX_ATOMS = 2_000  # distinct values of a column all of whose values are atoms
 MIN_MEAN_TIES = 3.0  # rows per distinct value in such a column
 MIN_ATOM_SHARE = 0.005  # of the rows with one value, in other columns, that make it an atom
 MIN_ATOM_ROWS = 10  # with one value, in other columns, that make it an atom
+MIN_COUNTS = 64  # whole numbers in a column, for it to be a count of which others may occur
+MAX_UNSEEN = 20  # whole numbers in its range for each one that occurs
+MIN_DENSITY = 0.35  # of the whole numbers in the range of the middle half, that occur
+UNSEEN_ROWS = 0.1  # that a value counts for which no row has
 MAX_PIECES = 500  # linear ones
 MAX_DIGITS = 12  # after the decimal point, to which values are rounded
 MIN_BEYOND, MAX_BEYOND = 1e-7, 0.1  # probability that is cut off at each end
 MIN_KNOT_GAP = 0.2  # between the latents of knots of the smoothed inverse
+UNIFORM_RANGE = 12**0.5  # of a uniform variable of variance 1
 PIECE_END_GAP = 1e-9  # share of a linear piece that keeps its last value off the next piece
 
 
@@ -41,7 +46,7 @@ class Quantiles:
     edges: (m + 1,) probabilities p_i at the ends of pieces. start, stop: (m,) values at the ends of
     each piece, increasing. digits: decimals that values between atoms are rounded to; None for no
     rounding. beyond: the probability of the normal distribution that is cut off at each end, so
-    that latents are bounded.
+    that latents are bounded. uniform: latents are uniform, of variance 1, in place of normal.
     """
 
     edges: np.ndarray
@@ -49,6 +54,7 @@ class Quantiles:
     stop: np.ndarray
     digits: int | None = None
     beyond: float = 1e-4
+    uniform: bool = False
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -58,20 +64,22 @@ class Quantiles:
         known, counts = np.unique(values, return_counts=True)
         total = len(values)
         if len(known) <= MAX_ATOMS and total / len(known) >= MIN_MEAN_TIES:
+            known, counts = _with_unseen_counts(known, counts)
             atoms = np.ones(len(known), bool)
         else:
             atoms = counts >= max(MIN_ATOM_ROWS, MIN_ATOM_SHARE * total)
-        edges, start, stop = [0], list[float](), list[float]()
+        edges, start, stop = [0.0], list[float](), list[float]()
         for first, last, single in _runs(atoms):
             if single:
-                pieces = [(int(counts[first]), known[first], known[first])]
+                pieces = [(counts[first], known[first], known[first])]
             else:
-                pieces = _linear(known[first:last], counts[first:last], total)
+                pieces = _linear(known[first:last], counts[first:last], len(values))
             for count, low, high in pieces:
                 edges.append(edges[-1] + count)
                 start.append(float(low))
                 stop.append(float(high))
-        shares, beyond = np.array(edges) / total, min(max(0.5 / total, MIN_BEYOND), MAX_BEYOND)
+        shares = np.array(edges) / edges[-1]
+        beyond = min(max(0.5 / len(values), MIN_BEYOND), MAX_BEYOND)
         return cls(shares, np.array(start), np.array(stop), _digits(known), beyond)
 
     # --- latents ----------------------------------------------------------------------------------
@@ -120,7 +128,8 @@ class Quantiles:
 
     def latents(self, p: np.ndarray) -> np.ndarray:
         """The latents (n,) of probabilities (n,)."""
-        found: np.ndarray = ndtri(self.beyond + (1 - 2 * self.beyond) * p)
+        q = self.beyond + (1 - 2 * self.beyond) * p
+        found: np.ndarray = (q - 0.5) * UNIFORM_RANGE if self.uniform else ndtri(q)
         return found
 
     def _nearer(self, piece: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -132,7 +141,8 @@ class Quantiles:
     def finish(self, z: np.ndarray) -> np.ndarray:
         """Values (n,) of latents (n,), exactly as in the data: rounded, and atoms as atoms."""
         piece = np.searchsorted(self.bounds[1:-1], z, "right")
-        p = (ndtr(z) - self.beyond) / (1 - 2 * self.beyond)
+        q = z / UNIFORM_RANGE + 0.5 if self.uniform else ndtr(z)
+        p = (q - self.beyond) / (1 - 2 * self.beyond)
         p = np.clip(p, self.edges[piece], self.edges[piece + 1])
         share = (p - self.edges[piece]) / (self.edges[piece + 1] - self.edges[piece])
         low, high = self.start[piece], self.stop[piece]
@@ -245,6 +255,25 @@ class Quantiles:
         if not MIN_BEYOND <= beyond < 0.5:
             raise ModelError(f"in the codec, {name!r} cuts off {beyond}, which is no probability")
         return cls(edges, start, stop, digits, beyond)
+
+
+def _with_unseen_counts(known: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values of a count and their rows, with the whole numbers between them that no row has.
+
+    Numbers are taken for a count if there are many, and many of the whole numbers in the range of
+    the middle half of them, unlike prices, codes or rounded amounts.
+    """
+    least, most = known[0], known[-1]
+    whole = len(known) > MIN_COUNTS and bool((known == np.round(known)).all())
+    if not whole or most - least >= min(MAX_ATOMS, MAX_UNSEEN * len(known)):
+        return known, counts
+    middle = known[len(known) // 4 : -(len(known) // 4)]
+    if len(middle) < MIN_DENSITY * (np.ptp(middle) + 1):
+        return known, counts
+    every = np.arange(least, most + 1)
+    rows = np.full(len(every), UNSEEN_ROWS)
+    rows[(known - least).astype(np.int64)] = counts
+    return every, rows
 
 
 def _runs(atoms: np.ndarray) -> list[tuple[int, int, bool]]:

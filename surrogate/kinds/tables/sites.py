@@ -7,26 +7,45 @@ atom has the mass of its piece of z, a value between atoms the density.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
+from scipy.special import ndtr
 from torch import Tensor
 from torch.nn.functional import logsigmoid, one_hot
 
 from surrogate.kinds.decoder import Uniforms
 from surrogate.kinds.tables import parts
+from surrogate.kinds.tables.coarse import coarse
 from surrogate.kinds.tables.columns import CategoricalColumn, NumericColumn
 from surrogate.networks.logistic_mixture import LogisticMixture
 
-COMPONENTS = 8  # of a mixture
 MAX_CHOICES = 64  # values of a number that is drawn as a choice
 MIN_CHOICE_ROWS = 50  # rows of the data per such value
 MAX_FREE_CHOICES = 8  # values up to which the rows do not matter
-MIN_LOG_SCALE, MAX_LOG_SCALE = -4.6, 2.0  # of a component, in units of the latent
+MAX_LOG_SCALE = 2.0  # of a component, in units of the latent
 MAX_SEEN = 5.0  # standard deviations, beyond which values look the same to later heads
+NORMAL_REACH, NORMAL_SCALE = 2.4, 0.3  # components that make a standard normal
+MIN_SPREAD = 1e-3  # of a distribution, in units of the latent, before the network scales it
 INNER = 0.5  # the share of an atom's piece below its centre
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """How numbers are distributed: components of a mixture, the least log-scale of one in units of
+    the latent, and whether latents are those of `coarse` quantiles."""
+
+    components: int
+    min_log_scale: float
+    coarse: bool
+
+
+USUAL = Mixtures(8, -4.6, False)
+SHARP = Mixtures(10, -7.0, True)  # of posteriors
 
 
 class Site(ABC):
@@ -183,11 +202,12 @@ class Number(Site):
 
     column: NumericColumn
 
-    def __init__(self, column: NumericColumn, at: slice) -> None:
-        self.column, self.at, self.coordinates = column, at, 1
-        self.outputs = 3 * COMPONENTS + 2 + (column.known is not None)
-        self.features = 2 + (column.known is not None)
-        low, high = parts.outer_bounds(column.quantiles)
+    def __init__(self, column: NumericColumn, at: slice, mixtures: Mixtures = USUAL) -> None:
+        self.column, self.at, self.coordinates, self.mixtures = column, at, 1, mixtures
+        self.quantiles = coarse(column.quantiles) if mixtures.coarse else column.quantiles
+        self.outputs = 3 * mixtures.components + 2 + (column.known is not None)
+        self.features = 2 + mixtures.coarse + (column.known is not None)
+        low, high = parts.outer_bounds(self.quantiles)
         self.low, self.high = torch.from_numpy(low), torch.from_numpy(high)
 
     @cached_property
@@ -214,14 +234,28 @@ class Number(Site):
     def latent(self, y: Tensor) -> Tensor:
         """z of values, the middle of atoms; 0 where they are missing."""
         own = y.nan_to_num(0.0).numpy()
-        z = torch.from_numpy(self.column.quantiles.forward(own, np.full(len(own), INNER)))
+        z = torch.from_numpy(self.quantiles.forward(own, np.full(len(own), INNER)))
         return torch.where(y.isnan(), 0.0, z)
 
     def seen(self, y: Tensor) -> Tensor:
         centre, sd = self._moments
         value = torch.where(y.isnan(), 0.0, (y - centre) / sd).clamp(-MAX_SEEN, MAX_SEEN)
-        found = [self.latent(y), value, y.isfinite().to(y)]
-        return torch.stack(found[: self.features], 1).float()
+        found = [self.latent(y), value]
+        if self.mixtures.coarse:
+            found.append(torch.asinh(y.nan_to_num(0.0) / self._size).clamp(-MAX_SEEN, MAX_SEEN))
+        if self.optional:
+            found.append(y.isfinite().to(y))
+        return torch.stack(found, 1).float()
+
+    @cached_property
+    def _size(self) -> float:
+        """The median of absolute values that are not 0."""
+        quantiles = self.column.quantiles
+        shares, size = np.diff(quantiles.edges), np.abs(quantiles.start + quantiles.stop) / 2
+        order = size.argsort()
+        order = order[size[order] > 0]
+        total = shares[order].cumsum()
+        return float(size[order][np.searchsorted(total, total[-1] / 2)]) if len(order) else 1.0
 
     def data_units(self, y: Tensor) -> Tensor:
         return y.nan_to_num(0.0)[:, None]
@@ -229,20 +263,39 @@ class Number(Site):
     def mixture(self, head: Tensor) -> LogisticMixture:
         """The distribution of z. Its components are placed about a common centre, in units of a
         common scale: a sharp relation to other columns moves them together."""
-        log_weights, location, log_scale = head[:, : 3 * COMPONENTS].chunk(3, -1)
-        centre, common = head[:, 3 * COMPONENTS : 3 * COMPONENTS + 2].chunk(2, -1)
-        places = torch.linspace(-1.5, 1.5, COMPONENTS)
-        scale = torch.exp(common.clamp(MIN_LOG_SCALE, MAX_LOG_SCALE))
-        log_scale = (log_scale + common - 1).clamp(MIN_LOG_SCALE, MAX_LOG_SCALE)
+        count, least = self.mixtures.components, self.mixtures.min_log_scale
+        log_weights, location, log_scale = head[:, : 3 * count].chunk(3, -1)
+        centre, common = head[:, 3 * count : 3 * count + 2].chunk(2, -1)
+        places = torch.linspace(-1.5, 1.5, count)
+        scale = torch.exp(common.clamp(least, MAX_LOG_SCALE))
+        log_scale = (log_scale + common - 1).clamp(least, MAX_LOG_SCALE)
         location = centre + scale * (location + places)
         return LogisticMixture(torch.log_softmax(log_weights, -1), location, log_scale)
+
+    def about(self, head: Tensor, centre: Tensor, sd: Tensor) -> Tensor:
+        """The head (B, outputs) of the same distribution moved to a centre (B,) and scaled."""
+        first = 3 * self.mixtures.components
+        moved = centre + sd * head[:, first]
+        scaled = head[:, first + 1] + sd.clamp_min(MIN_SPREAD).log()
+        parts = head[:, :first], moved[:, None], scaled[:, None], head[:, first + 2 :]
+        return torch.cat(parts, 1)
+
+    def normal_bias(self) -> Tensor:
+        """A head (outputs,) about which `about` makes a normal distribution, nearly."""
+        bias, count = torch.zeros(self.outputs), self.mixtures.components
+        places = torch.linspace(-1.5, 1.5, count)
+        at = NORMAL_REACH / 1.5 * places
+        bias[:count] = -(at**2) / (2 * (1 - NORMAL_SCALE**2 * math.pi**2 / 3))
+        bias[count : 2 * count] = at - places
+        bias[2 * count : 3 * count] = math.log(NORMAL_SCALE) + 1
+        return bias
 
     def _log_present(self, head: Tensor, sign: float) -> Tensor:
         return logsigmoid(sign * (head[:, -1] + self.present_logit))
 
     def log_prob(self, head: Tensor, y: Tensor) -> Tensor:
         mixture, z = self.mixture(head), self.latent(y)
-        quantiles = self.column.quantiles
+        quantiles = self.quantiles
         piece = torch.from_numpy(np.searchsorted(quantiles.bounds[1:-1], z.numpy(), "right"))
         found = mixture.log_interval(self.low[piece].float(), self.high[piece].float())
         if not quantiles.stepped:
@@ -271,9 +324,15 @@ class Number(Site):
         found = found + self._log_present(head, 1.0)
         return torch.logaddexp(found, self._log_present(head, -1.0).double()) if missing else found
 
+    def log_marginal(self, low: Tensor, high: Tensor) -> float:
+        """log of the share of the data in an interval (1,)."""
+        part = self.part(low, high)
+        share = float((ndtr(part.high) - ndtr(part.low))[0])
+        return math.log(max(share, 1e-300)) if not part.empty[0] else -math.inf
+
     def part(self, low: Tensor, high: Tensor) -> parts.Part:
         """The values in intervals [low, high] (B,)."""
-        return parts.part(self.column.quantiles, low.numpy(), high.numpy())
+        return parts.part(self.quantiles, low.numpy(), high.numpy())
 
     def draw(
         self, head: Tensor, low: Tensor, high: Tensor, missing: bool, uniform: Uniforms
@@ -287,7 +346,7 @@ class Number(Site):
         )
         ends = torch.from_numpy(a).float(), torch.from_numpy(b).float()
         z = mixture.sample(*ends, uniform(2)).numpy()
-        y = torch.from_numpy(np.clip(self.column.quantiles.finish(z), first, last))
+        y = torch.from_numpy(np.clip(self.quantiles.finish(z), first, last))
         if self.optional:
             gone = uniform(1)[0].log() < self._log_present(head, -1.0).double()
             if missing:
@@ -295,11 +354,13 @@ class Number(Site):
         return y
 
 
-def site_of(column: NumericColumn | CategoricalColumn, at: slice) -> Choice | Number:
+def site_of(
+    column: NumericColumn | CategoricalColumn, at: slice, mixtures: Mixtures = USUAL
+) -> Choice | Number:
     """The site of a column with channels `at`."""
     if isinstance(column, CategoricalColumn) or not column.varies:
         return Choice(column, at)
     quantiles = column.quantiles
     few = min(MAX_CHOICES, max(MAX_FREE_CHOICES, 0.5 / quantiles.beyond / MIN_CHOICE_ROWS))
     choice = quantiles.stepped and len(quantiles.start) <= few
-    return Choice(column, at) if choice else Number(column, at)
+    return Choice(column, at) if choice else Number(column, at, mixtures)

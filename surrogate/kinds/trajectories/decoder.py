@@ -42,6 +42,8 @@ MAX_VALUES = 100_000  # steps of trajectories whose probabilities are computed a
 class TrajectoryDecoder(Decoder):
     """See the module; `measure` it on encoded samples before training."""
 
+    looks_ahead = True
+
     def __init__(
         self, codec: TimeSeriesCodec, width: int | None = None, depth: int | None = None
     ) -> None:

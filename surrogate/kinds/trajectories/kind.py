@@ -126,7 +126,7 @@ class Trajectories(Kind):
         return networks.temporal_mlp.TemporalMLP(channels, steps, width, depth)
 
     def decoder(
-        self, codec: Any, width: int | None = None, depth: int | None = None
+        self, codec: Any, width: int | None = None, depth: int | None = None, *, new: bool = True
     ) -> Decoder | None:
         made: Decoder = trajectories.decoder.TrajectoryDecoder(codec, width, depth)
         return made

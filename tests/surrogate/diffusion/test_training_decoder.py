@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -124,3 +125,41 @@ def test_the_held_out_loss_of_the_decoder_is_that_of_the_averages() -> None:
     assert other > found + 10
     assert isinstance(run.decoder, nn.Module)
     assert run.decoder.get_parameter("mean").detach().abs().max() < 3
+
+
+class Two(MeanDecoder):
+    """With a second network, of which any change makes held-out samples less likely."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = Worse()
+
+    @property
+    def learners(self) -> dict[str, Any]:
+        return {"": self, "second.": self.second}
+
+
+class Worse(nn.Module):
+    """Its loss falls in training and rises on held-out samples, which come without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def loss(self, clean: Tensor, generator: torch.Generator) -> Tensor:
+        sign = -1.0 if torch.is_grad_enabled() else 1.0
+        return sign * self.weight.expand(len(clean))
+
+
+def test_networks_of_a_decoder_are_stopped_apart_and_may_stay_as_they_began() -> None:
+    alone, run = trainer(decoder=MeanDecoder()), trainer(decoder=Two())
+    first, best = alone.run(), run.run()
+    own = {name: value for name, value in best.items() if "second" not in name}
+    assert equal(own, first)
+    assert [look.decoder for look in run.looks] == [look.decoder for look in alone.looks]
+    second = DECODER + "second."
+    assert float(best[second + "weight"]) == 0
+    assert run.least[second] == 0
+    assert min(look.others[second] for look in run.looks) > 0
+    again = State.from_config(run.state().to_config(), run.state().tensors)
+    assert again.looks == run.looks
