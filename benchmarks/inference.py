@@ -7,7 +7,9 @@ smoothing    eSIRS, half of the infected seen at eight steps (binomial): margina
 school       influenza in a boarding school, 1978: the posterior of beta/gamma of the bundled `sir`
              given all days, and the days after the fourth by what was known then
 measles      London, ten years held out: twelve weeks after eight (`inference_forecasts`)
-rate         in `inference_epidemics.py`: a learned parameter, against the posterior on a grid
+rate         a learned parameter, against the posterior on a grid (`inference_epidemics`)
+calibration  ranks and coverage on eSIRS with exact counts (`inference_calibration`)
+wrong-model  how often data of doubled rates are flagged (`inference_calibration`)
 two_moons, sir, gaussian_linear, gaussian_mixture, slcp
              tables of parameters and data (`sbibm.py`), learned from --rows: equations on the data
              against reference posteriors (C2ST); of gaussian_linear also with half of the data
@@ -26,6 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import inference_calibration
 import inference_forecasts
 import numpy as np
 import pandas as pd
@@ -164,6 +167,8 @@ ROWS: dict[str, Callable[[argparse.Namespace], list[Target]]] = {
     "measles": inference_forecasts.measles,
     "rate": rate,
     **{name: partial(posterior, name) for name in sbibm.TASKS},
+    "calibration": inference_calibration.calibration,
+    "wrong-model": inference_calibration.wrong_model,
 }
 
 

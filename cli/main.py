@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "write one page about samples: figures, distances, provenance",
     "check": "judge a dataset by rules and explain the verdicts",
     "evaluate": "measure the distance of samples from reference data",
+    "calibrate": "test whether samples given data hold the truth as often as they say",
     "reference": "the true answer to a scenario, by exact draws or by simulation",
     "completion": "print the script that completes commands in your shell",
 }

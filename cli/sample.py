@@ -200,6 +200,7 @@ def command(
     if scenario:
         rules = options.formulas(where, bridge, found.codec.layout())
         rules |= {} if seen is None else seen.statements
+        given["observations"] = () if seen is None else tuple(seen.statements)
         answer = _conditional(found, samples, rules, seed, given, say)
         draws = answer.dataset
         if seen is not None:

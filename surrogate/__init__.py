@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surrogate.calibration.run import calibrate as calibrate
     from surrogate.data import evaluate as evaluate
     from surrogate.data import plot as plot
     from surrogate.data import report as report
@@ -35,6 +36,7 @@ _HOMES = {
     "Surrogate": "model",
     "SurrogateError": "errors",
     "TrainingError": "errors",
+    "calibrate": "calibration.run",
     "evaluate": "data",
     "fit": "fitting",
     "load": "model",

@@ -55,8 +55,19 @@ class Sampling(IntEnum):
     SEQUENTIAL = 26  # by batch
     SEQUENTIAL_SCOUTS = 27
     LOOKAHEAD = 28
+    UNLIKE = 29
     ADAPTATION = 35  # by case
     PREDICTIVE = 40
+
+
+class Calibration(IntEnum):
+    """Streams of simulation-based calibration."""
+
+    TRUTHS = 50
+    NOISE = 51  # by replicate
+    TIES = 52  # by replicate
+    REPLICATE = 53  # by replicate
+    THINNING = 54  # by replicate
 
 
 class ClassifierTraining(IntEnum):

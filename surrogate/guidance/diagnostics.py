@@ -98,6 +98,8 @@ class Diagnostics:
     """Estimate of log P(scenario | observations); None without observations."""
     log_conditional_error: float | None = None
     """Its standard error; None where it is unknown."""
+    unlike: float | None = None
+    """p-value of the observed data among simulated ones; None where there are none."""
 
     def given_data(self, alone: Diagnostics) -> Diagnostics:
         """The same with P(scenario | data) = P(scenario and data) / P(data); `alone`: of a run

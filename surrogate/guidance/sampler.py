@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from constraints.compile.names import of_instances
 from constraints.errors import FormulaError
 from constraints.prove.contradictions import refuse_impossible
 from surrogate.errors import ModelError, SamplingError, whole_number
-from surrogate.guidance import failure
+from surrogate.guidance import failure, unlike
 from surrogate.guidance.choice import PILOT_STEPS, Pilot, choose, needs_no_pilot, run_pilot
 from surrogate.guidance.diagnostics import JOINT, Diagnostics, quantity_of
 from surrogate.guidance.method import AUTO, Method, method_named, method_settings, names_of
@@ -59,6 +59,7 @@ def sample(
     seed: int = 0,
     method: str = AUTO,
     pilot_samples: int | None = None,
+    observations: Collection[str] = (),
     say: Say = lambda text: None,
     progress: Progress = lambda share: None,
     **settings: Any,
@@ -67,7 +68,8 @@ def sample(
 
     `where` as in `rules_from`; `settings` are those of the method (`method_settings`).
     `pilot_samples`: unconditional draws that estimate the acceptance rate, by default as many as
-    suit the kind of data.
+    suit the kind of data. `observations`: names of the rules that state observed data, which are
+    compared with those of plain draws.
     """
     samples = whole_number(samples, "samples", least=1)
     seed = whole_number(seed, "seed")
@@ -103,22 +105,30 @@ def sample(
             asked = replace(asked, plain=pilot.plain, draw_seconds=seconds)
         return method.answer(asked), own
 
-    try:
-        outcome, own = ask(chosen)
-        problems = outcome.warnings
-        rejection_seconds = _rejection_seconds(outcome, samples, pilot, scenario)
-    except SamplingError as error:
-        problems = [error.problem]
-        rejection_seconds = _rejection_seconds(None, samples, pilot, scenario)
-        if requested != AUTO or rejection_seconds > MAX_FALLBACK_SECONDS:
-            raise
-    most = max(MAX_FALLBACK_SECONDS, 3 * (time.monotonic() - began))
-    if requested == AUTO and problems and chosen.name != "rejection" and rejection_seconds <= most:
-        chosen = method_named("rejection")
-        why = f"particles failed: {'; '.join(problems)}"
-        say(f"method: {chosen.name} ({why})")
-        outcome, own = ask(chosen)
-    _refuse_degenerate(outcome, own)
+    plain = None if pilot is None else pilot.plain.x
+    looked = unlike.look(prior, {name: rules[name] for name in observations}, seed, plain)
+    with looked.explaining():
+        try:
+            outcome, own = ask(chosen)
+            problems = outcome.warnings
+            rejection_seconds = _rejection_seconds(outcome, samples, pilot, scenario)
+        except SamplingError as error:
+            problems = [error.problem]
+            rejection_seconds = _rejection_seconds(None, samples, pilot, scenario)
+            if requested != AUTO or rejection_seconds > MAX_FALLBACK_SECONDS:
+                raise
+        most = max(MAX_FALLBACK_SECONDS, 3 * (time.monotonic() - began))
+        if (
+            requested == AUTO
+            and problems
+            and chosen.name != "rejection"
+            and rejection_seconds <= most
+        ):
+            chosen = method_named("rejection")
+            why = f"particles failed: {'; '.join(problems)}"
+            say(f"method: {chosen.name} ({why})")
+            outcome, own = ask(chosen)
+        _refuse_degenerate(outcome, own)
     given_the_laws(outcome, chosen.name, pilot)
     data = dataset_of(scenario, outcome.x)
     distances = _from_rejection(scenario, data, pilot) if chosen.name == "twisted" else {}
@@ -128,10 +138,11 @@ def sample(
     data["origin"] = ("sample", outcome.ancestors.to(torch.int32).numpy(), about)
     seconds = time.monotonic() - began
     found = _diagnostics(outcome, chosen.name, why, samples, pilot, seconds, distances, scenario)
+    found = looked.noted(found)
     if found.quantity == JOINT:
         say("the same given the data alone, for P(scenario | data)")
-        observed = [each for rule in rules.values() for each in factored(rule)[1]]
-        alone = sample(prior, samples, observed, seed=seed, method=method, say=say, **settings)
+        noisy = [each for rule in rules.values() for each in factored(rule)[1]]
+        alone = sample(prior, samples, noisy, seed=seed, method=method, say=say, **settings)
         found = found.given_data(alone.diagnostics)
     data = data.assign_attrs(
         surrogate_seed=seed,

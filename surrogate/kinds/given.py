@@ -42,7 +42,7 @@ def with_given(
         return where, rest, {}
     if isinstance(data, (str, Path)):
         data = read(data)
-    options["noise"] = _distributions(options.get("noise", ()))
+    options["noise"] = distributions(options.get("noise", ()))
     columns = options.get("columns")
     if columns is not None and not isinstance(columns, Mapping):
         raise ModelError(
@@ -57,10 +57,11 @@ def with_given(
     layout = codec.knowing(**known).layout() if known else codec.layout()
     found = kind.observed(data, layout, observing)
     stated = {} if where is None else rules_from(where, layout)
+    rest["observations"] = tuple(found.statements)
     return {**stated, **found.statements}, rest, {RECORD: json.dumps(found.record)}
 
 
-def _distributions(noise: Any) -> tuple[str, ...]:
+def distributions(noise: Any) -> tuple[str, ...]:
     """Distributions as texts: one, several, or a dict of one for each column."""
     if isinstance(noise, str):
         return (noise,)

@@ -6,6 +6,7 @@ an observation of the constraint language, `76 ~ poisson(0.9*I(3))`, or an equat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,27 @@ class Observed:
     statements: Mapping[str, Formula]
     notes: tuple[str, ...]
     record: Mapping[str, object]  # how the data were read, which samples carry as an attribute
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is to be observed before there are numbers, in place of data: each stands as 1."""
+
+    columns: tuple[str, ...]
+    steps: tuple[int, ...] = ()
+    """Of series."""
+    once: tuple[str, ...] = ()
+    """Columns that have one number, whatever the steps."""
+
+    def rows(self) -> dict[str, list[float]]:
+        """A table with the steps in a column."""
+        single = [1.0] + [math.nan] * (len(self.steps) - 1)
+        numbers = {c: single if c in self.once else [1.0] * len(self.steps) for c in self.columns}
+        return {"step": [float(step) for step in self.steps], **numbers}
+
+    def row(self) -> dict[str, float]:
+        """One number of each column."""
+        return dict.fromkeys(self.columns, 1.0)
 
 
 @dataclass(frozen=True)

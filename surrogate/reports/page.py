@@ -41,7 +41,7 @@ def _headline(facts: Facts, title: str) -> Html:
         element("p", over, class_="over"),
         element("h1", title),
         element("p", _lead(facts), class_="lead"),
-        _verdict(facts.verdict),
+        verdict_box(facts.verdict),
         element("div", [_tile(*words) for words in _tiles(facts)], class_="tiles"),
     )
 
@@ -128,7 +128,8 @@ def _tile(label: str, value: str, below: str) -> Html:
     )
 
 
-def _verdict(found: Verdict | None) -> Html | None:
+def verdict_box(found: Verdict | None) -> Html | None:
+    """A verdict with its reasons."""
     if found is None:
         return None
     sign = {"good": "✓", "care": "!", "poor": "✕"}[found.level]

@@ -12,7 +12,7 @@ from constraints import Layout
 from constraints.errors import Setting
 from surrogate.errors import ModelError
 from surrogate.io.reading import ObservationOptions
-from surrogate.kinds.observed import Observed, joined, sources
+from surrogate.kinds.observed import Expected, Observed, joined, sources
 
 OF_SERIES = ("time", "upto", "nearest")  # options that rows do not have
 
@@ -42,6 +42,8 @@ def observations(data: Any, layout: Layout, options: ObservationOptions) -> Obse
 
 
 def _row(data: Any) -> Mapping[str, Any]:
+    if isinstance(data, Expected):
+        return data.row()
     if isinstance(data, pd.DataFrame):
         if len(data) != 1:
             raise ModelError(

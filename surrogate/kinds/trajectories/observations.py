@@ -22,7 +22,7 @@ from constraints.compile.names import at_step
 from constraints.errors import Action, FormulaError, Setting
 from surrogate.errors import ModelError
 from surrogate.io.reading import ObservationOptions
-from surrogate.kinds.observed import Observed, Source, joined, sources
+from surrogate.kinds.observed import Expected, Observed, Source, joined, sources
 from surrogate.kinds.trajectories.date_formats import read_dates
 from surrogate.kinds.trajectories.records import GRID_TOLERANCE
 
@@ -157,6 +157,8 @@ def _check_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> None:
 
 def as_frame(data: Any) -> pd.DataFrame:
     """Observed data as a table with the times in a column."""
+    if isinstance(data, Expected):
+        return pd.DataFrame(data.rows())
     if isinstance(data, xr.Dataset):
         if data.sizes.get("sample", 1) != 1:
             raise ModelError(
