@@ -2,8 +2,8 @@
 
     P = E 1[x meets the rule],     P̂ = mean of R independent ensembles, each without bias,
 
-see `weighted_ensemble`. The level is that of a rule with a forecast: the state as it is, or the
-mean field from it on, whichever lets pilot runs agree better. The interval is
+see `weighted_ensemble`. The level is that of a rule with a forecast: the state as it is, or, where
+few pilot runs hit anything with it, the mean field from it on. The interval is
 
     exp(log P̂ ± t_{R-1} s / (P̂ √R)),     s the standard deviation of the R estimates.
 
@@ -46,8 +46,8 @@ PILOT_COPIES = 40
 BINS = 30
 SELECTIONS = 100  # resampling times of a trajectory, at least
 MIN_COPIES, MAX_COPIES = 60, 1_000
+MAX_COPIES_AHEAD = 100  # where the mean field is solved for each of them
 WANTED_SPREAD = 0.25  # relative standard deviation of one ensemble
-GOOD_SPREAD = 1.5  # of pilots; other forecasts are not tried then
 CAUTION = 1.5  # the spread of few pilots is often too small
 CONFIDENCE = 0.95
 MAX_TRAJECTORIES = 20_000  # kept of all replicates
@@ -156,7 +156,8 @@ def split(
         )
     forecast = _chosen(pilots)
     spread = _spread([each.probability for each in pilots[forecast]])
-    wanted = copies or _copies(spread)
+    most = MAX_COPIES if plans[forecast].drift is None else MAX_COPIES_AHEAD
+    wanted = copies or min(most, _copies(spread))
     plan = replace(plans[forecast], seed=_seed(seed, 1), copies=wanted)
     outcomes = team.run(plan, replicates)
     if team.interrupted and not outcomes:
@@ -212,9 +213,8 @@ def _spread(found: Sequence[float]) -> float:
 
 
 def _good(outcomes: Sequence[Outcome]) -> bool:
-    """Whether pilots agree well enough for no other forecast to be tried."""
-    found = [each.probability for each in outcomes]
-    return len(found) == PILOTS and all(found) and _spread(found) < GOOD_SPREAD
+    """Whether enough pilots hit anything for no other forecast, which costs more, to be tried."""
+    return 2 * sum(each.probability > 0 for each in outcomes) >= PILOTS
 
 
 def _chosen(pilots: Mapping[str, Sequence[Outcome]]) -> str:
