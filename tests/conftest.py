@@ -1,4 +1,4 @@
-"""One thread for each test process, which run side by side; and which tests are slow.
+"""One thread for each test process, which run side by side; no deadlines; which tests are slow.
 
 `slow.txt` lists tests by measured CPU time; `make check` leaves them out (-m "not slow"), and
 `make durations` measures them again. A line is the seconds and the node id, without parameters.
@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 HERE = Path(__file__).parent
 SLOW = {
     line.split(maxsplit=1)[1]

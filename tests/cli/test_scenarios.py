@@ -10,8 +10,8 @@ import pytest
 import xarray as xr
 from click.testing import CliRunner
 
+from cli.console import Percent
 from cli.main import main
-from cli.sample import Percent
 
 BRIDGE = ("--bridge", "S0=80,I0=10,S25=30")
 SMALL = ("--samples", "60", "--particles", "400", "--steps", "15", "--threads", "1")

@@ -133,7 +133,7 @@ FORMULAS = [
 ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from(FORMULAS), st.integers(1, 40), st.integers(1, 50), st.integers(0, 5))
 def test_chunks_change_nothing(text: str, samples: int, chunk: int, seed: int) -> None:
     data = batch(samples, seed)
@@ -149,7 +149,7 @@ def test_windows_within_windows_are_laid_out_for_fewer_samples() -> None:
     assert nested == 2
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.sampled_from(FORMULAS), st.integers(0, 5))
 def test_flat_samples_give_the_same_explanation(text: str, seed: int) -> None:
     data = batch(20, seed)

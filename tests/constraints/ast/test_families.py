@@ -71,7 +71,7 @@ NUMBER = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, 0.5, -0.0, 1e-300, ma
 
 
 @given(st.sampled_from(sorted(families())), st.integers(0, 1000), st.lists(NUMBER, min_size=3))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_densities_and_gradients_are_never_nan(name: str, y: int, numbers: list[float]) -> None:
     family = families()[name]
     count = len(family.parameters)

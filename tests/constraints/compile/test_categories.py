@@ -7,7 +7,7 @@ from itertools import chain, combinations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -66,7 +66,6 @@ def words_of(formula: Formula) -> set[str]:
     raise AssertionError(formula)
 
 
-@settings(deadline=None)
 @given(statements())
 def test_the_verdict_is_membership_in_a_set(formula: Formula) -> None:
     program = compiled(formula, LAYOUT)
@@ -76,7 +75,6 @@ def test_the_verdict_is_membership_in_a_set(formula: Formula) -> None:
     assert program.robustness(CODES).gt(0).tolist() == exact
 
 
-@settings(deadline=None)
 @given(statements(), st.integers(0, 2**20))
 def test_satisfiable_statements_merge_into_one_atom_with_its_probability(
     formula: Formula, seed: int

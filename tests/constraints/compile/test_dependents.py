@@ -90,7 +90,7 @@ def drawn(random: Random, depth: int) -> str:
     return f"({drawn(random, depth - 1)}) {word} ({drawn(random, depth - 1)})"
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.integers(0, 2**20), st.booleans())
 def test_the_verdict_about_leaders_is_that_about_followers(seed: int, soft: bool) -> None:
     text = drawn(Random(seed), 3)
@@ -102,7 +102,7 @@ def test_the_verdict_about_leaders_is_that_about_followers(seed: int, soft: bool
     assert torch.equal(found.verdict(leaders), program.verdict(data)), text
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 2**20))
 def test_expectations_about_leaders_are_finite(seed: int) -> None:
     text = drawn(Random(seed), 2)

@@ -46,7 +46,6 @@ AVERAGED: dict[str, tuple[Semantics, Logic]] = {
 }
 REACHES = [("inside", None), ("clip", "clip"), ("beyond", "weak"), ("beyond", "strong")]
 SLOW = settings(
-    deadline=None,
     max_examples=60,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

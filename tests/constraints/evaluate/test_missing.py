@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from constraints import (
@@ -85,7 +85,6 @@ def test_gradients_are_finite_with_missing_values(
     assert all(torch.isfinite(value).all() for value in values)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(SAID[:5]), min_size=1, max_size=3), st.booleans())
 def test_a_formula_and_its_negation_are_never_both_met(texts: list[str], both: bool) -> None:
     joined = (" and " if both else " or ").join(f"({text})" for text in texts)

@@ -42,7 +42,6 @@ SOFT: list[Semantics] = [
     LogProbabilistic(k=2.0, gaussian=0.5),
 ]
 LAWS = settings(
-    deadline=None,
     max_examples=40,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -206,7 +206,7 @@ def test_extremes_are_finite_and_not_positive(
         assert torch.isfinite(gradient).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.floats(-50, 50),
     st.floats(1e-6, 1e4),

@@ -45,7 +45,7 @@ def drawn(random: Random, count: int) -> list[str]:
     return made
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 2**20), st.integers(1, 4))
 def test_probabilities_of_unions_are_exact(seed: int, count: int) -> None:
     """The measure of a union of intervals, by what verdicts say between all of their ends."""

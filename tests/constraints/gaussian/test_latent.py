@@ -142,7 +142,7 @@ def drawn(random: Random, depth: int) -> str:
     return f"({drawn(random, depth - 1)}) {word} ({drawn(random, depth - 1)})"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.integers(0, 2**20))
 def test_the_verdict_on_latents_is_that_on_values(seed: int) -> None:
     text = drawn(Random(seed), DEPTH)
@@ -153,7 +153,7 @@ def test_the_verdict_on_latents_is_that_on_values(seed: int) -> None:
     assert torch.equal(found.verdict(flat), program.verdict(values(flat))), text
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**20))
 def test_expectations_under_latents_are_finite(seed: int) -> None:
     random = Random(seed)

@@ -236,7 +236,7 @@ pin_names = st.one_of(
 values = st.floats(-1e9, 1e9) | st.integers(-1000, 1000).map(float)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(pin_names, st.integers(0, 10**6), values, st.floats(0, 100) | st.none()),
@@ -257,7 +257,7 @@ def test_explicit_pins_equal_the_parsed_formula(
     assert parse(str(found)) == found
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.sets(st.from_regex(r"X[0-9]{0,3}", fullmatch=True), min_size=1), st.integers(0, 9999))
 def test_a_compact_name_is_split_if_exactly_one_name_fits(names: set[str], digits: int) -> None:
     word = f"X{digits}"
@@ -269,7 +269,7 @@ def test_a_compact_name_is_split_if_exactly_one_name_fits(names: set[str], digit
             bridge(f"{word}=1", names)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(alphabet="SX1250.,=+-()@\"' e<", max_size=24))
 def test_any_text_is_a_formula_or_a_formula_error(text: str) -> None:
     for names in (None, ["S", "X", "X1"]):

@@ -206,13 +206,13 @@ def reads_back(formula: Formula) -> None:
 
 
 @given(formulas())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_printed_formulas_parse_back(formula: Formula) -> None:
     reads_back(formula)
 
 
 @given(st.integers(0, 2**32))
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 def test_formulas_with_unusual_names_numbers_and_steps_parse_back(seed: int) -> None:
     reads_back(random_syntax(Random(seed)))
 

@@ -104,7 +104,7 @@ def test_the_functions_of_a_layout_are_a_read_only_copy() -> None:
 
 
 @given(st.integers(0, 4), st.integers(1, 3), st.integers(0, 2**31))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_split_and_flatten_are_inverse(batch: int, instances: int, seed: int) -> None:
     layout = mixed(instances)
     flat = torch.rand(batch, layout.size, generator=torch.Generator().manual_seed(seed))

@@ -132,7 +132,7 @@ reactions = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(reactions, min_size=1, max_size=4), st.integers(0, 2**32 - 1), st.booleans())
 def test_no_random_walk_through_a_network_breaks_its_rules(
     drawn: list[Any], seed: int, reset: bool
@@ -343,7 +343,7 @@ trees = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_no_description_raises_another_error_than_formula_error(data: Any) -> None:
     config = json.loads(SIR)

@@ -152,7 +152,7 @@ weights = st.sampled_from([-2, -1, 0, 1, 2])
 relations = st.sampled_from(["<=", ">=", "<", ">", "="])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.tuples(weights, weights, weights),
     st.tuples(weights, weights, weights),

@@ -117,7 +117,7 @@ words = st.from_regex(r"[a-zA-Z_][a-z0-9_]{0,3}", fullmatch=True) | st.sampled_f
 numbers = st.floats(-1e6, 1e6)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.dictionaries(words, numbers.filter(bool), min_size=1, max_size=4), numbers, numbers)
 def test_rules_print_as_text_that_reads_back(
     weights: dict[str, float], low: float, high: float

@@ -176,7 +176,7 @@ BOUNDS = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(BOUNDS, min_size=1, max_size=6), st.booleans(), st.integers(0, 2**20))
 def test_formulas_that_some_data_satisfy_are_never_refuted(
     bounds: list[tuple[str, str, int]], either: bool, seed: int

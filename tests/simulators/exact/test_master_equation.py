@@ -330,7 +330,7 @@ def test_draws_carry_rules_and_account_for_themselves() -> None:
 SMALL = MasterEquation(ESIRS, parameters={"N": 8}, times=np.linspace(0, 2, 6))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     step=st.integers(0, 5),
     name=st.sampled_from("SIR"),
@@ -348,7 +348,7 @@ def test_complementary_conditions_add_up_to_one(
     assert sum(parts) == pytest.approx(SMALL.probability(given_other), rel=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(step=st.integers(0, 5), low=st.integers(0, 8))
 def test_mass_and_population_are_conserved(step: int, low: int) -> None:
     marginals = SMALL.marginals({step: f"S >= {low}"})
@@ -358,7 +358,7 @@ def test_mass_and_population_are_conserved(step: int, low: int) -> None:
     np.testing.assert_allclose(means, 8, rtol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(step=st.integers(0, 5), a=st.integers(0, 8), b=st.integers(0, 8))
 def test_a_list_of_predicates_is_their_conjunction(step: int, a: int, b: int) -> None:
     text = SMALL.log_probability({step: f"S <= {a} and I >= {b}"})

@@ -46,9 +46,7 @@ def test_one_lane_many_lanes_and_checks_give_the_same_bits() -> None:
 
 
 @given(threads=st.integers(1, 4), first=st.integers(0, 150), count=st.integers(1, 100))
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_threads_and_slices_change_nothing(
     whole: np.ndarray, threads: int, first: int, count: int
 ) -> None:

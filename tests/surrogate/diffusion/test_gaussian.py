@@ -36,7 +36,7 @@ def points(dim: int, n: int = 4) -> Tensor:
 
 
 @given(seed=st.integers(0, 1000), dim=st.integers(1, 8), sigma=st.floats(0.01, 50))
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_gaussian_is_the_textbook_posterior(seed: int, dim: int, sigma: float) -> None:
     data = gaussian(dim, seed)
     c, eye = covariance_of(data), torch.eye(dim, dtype=torch.float64)

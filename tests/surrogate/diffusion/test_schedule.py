@@ -92,7 +92,7 @@ def test_small_times_keep_their_digits_in_single_precision() -> None:
 
 
 @given(n=st.integers(2, 50), low=st.floats(1e-3, 0.5), high=st.floats(1, 100), rho=st.floats(1, 9))
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 def test_karras(n: int, low: float, high: float, rho: float) -> None:
     sigmas = karras(n, low, high, rho)
     i = torch.arange(n, dtype=torch.float64)
@@ -108,7 +108,7 @@ def test_karras_of_one_step() -> None:
 
 
 @given(name=st.sampled_from(sorted(SCHEDULES)), low=st.floats(1e-3, 1), factor=st.floats(1.5, 1e4))
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 def test_configurations_round_trip(name: str, low: float, factor: float) -> None:
     kind = "beta" if name in ("vp", "sub-vp") else "sigma"
     made = schedule(name, **{f"{kind}_min": low, f"{kind}_max": low * factor})

@@ -97,7 +97,7 @@ def test_a_constant_of_the_reference() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=30), st.integers(0, 99))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_a_distance(values: list[int], seed: int) -> None:
     x = column(*values)
     y = np.random.default_rng(seed).integers(0, 6, (20, 1)).astype(np.float64)

@@ -19,7 +19,7 @@ def test_the_effective_sample_size_counts_equal_weights() -> None:
     assert ess(torch.tensor([1.0, 1.0, 0.0]).double().log() - 700) == pytest.approx(2)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-20, 5), min_size=1, max_size=30), st.integers(1, 60), st.integers(0, 99))
 def test_every_particle_as_often_as_its_weight_says(
     logs: list[float], count: int, seed: int

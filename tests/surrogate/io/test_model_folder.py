@@ -70,7 +70,6 @@ def test_the_same_tensors_give_the_same_bytes(tmp_path: Path) -> None:
     )
 )
 @settings(
-    deadline=None,
     max_examples=40,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -291,7 +290,6 @@ def test_tampered_tensors_are_refused(tmp_path: Path) -> None:
 
 @given(place=st.integers(0, 249), byte=st.integers(0, 255))
 @settings(
-    deadline=None,
     max_examples=150,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -157,7 +157,7 @@ def test_double_precision() -> None:
 
 
 @given(channels=st.integers(1, 600), steps=st.integers(1, 20_000))
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_patching(channels: int, steps: int) -> None:
     patches, each = patching(channels, steps)
     assert 1 <= patches <= MAX_PATCHES

@@ -18,7 +18,7 @@ N = 20_000
 
 
 @given(high=st.floats(0.01, 100), share=st.floats(0, 0.999), dim=st.integers(1, 6))
-@settings(deadline=None, max_examples=50, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 def test_a_step_keeps_the_marginal(high: float, share: float, dim: int) -> None:
     """N(m, C + σ_t²) goes to N(m, C + σ_s²): what is left of the old spread and the new add up."""
     data = gaussian(dim)

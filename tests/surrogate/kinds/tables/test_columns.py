@@ -173,7 +173,7 @@ def test_too_many_categories_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         fit("category", np.array(list("abcd"), object))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.text(max_size=5) | st.none(), min_size=1, max_size=40))
 def test_any_words_are_restored(words: list[str | None]) -> None:
     values = np.empty(len(words), object)

@@ -30,7 +30,7 @@ def made(*sides: list[object], weights: list[float] | None = None) -> Bars:
     return bars(shared_columns(*tables)[0][0], ones if weights is None else [np.array(weights)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(Number, min_size=1, max_size=30), st.lists(Number, min_size=1, max_size=30))
 def test_every_number_is_in_a_bar(x: list[object], y: list[object]) -> None:
     found = made(x, y)
@@ -41,7 +41,7 @@ def test_every_number_is_in_a_bar(x: list[object], y: list[object]) -> None:
     assert not {"inf", "-inf", "nan"} & set(found.labels.values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=3)), min_size=1, max_size=60))
 def test_every_word_is_in_a_bar(words: list[object]) -> None:
     found = made(words)

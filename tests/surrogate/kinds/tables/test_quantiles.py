@@ -17,7 +17,7 @@ from scipy import stats
 from surrogate.errors import ModelError
 from surrogate.kinds.tables.quantiles import MAX_DIGITS, Quantiles
 
-FAST = settings(deadline=None, max_examples=60)
+FAST = settings(max_examples=60)
 ENDS = st.tuples(st.booleans(), st.booleans())
 
 

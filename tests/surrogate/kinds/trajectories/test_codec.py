@@ -100,7 +100,7 @@ counts = hnp.arrays(
 
 
 @given(counts, st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_any_counts_come_back_exactly(values: np.ndarray, seed: int) -> None:
     data = xr.Dataset({"n": (("sample", "time"), values), "m": ("sample", values[:, 0])})
     if (values == values[0]).all():
@@ -112,7 +112,7 @@ def test_any_counts_come_back_exactly(values: np.ndarray, seed: int) -> None:
 
 
 @given(st.data(), st.sampled_from(["log", "logit", "logit(0, 3000)", "auto"]))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_transformed_counts_come_back_exactly(data: st.DataObject, text: str) -> None:
     shape = data.draw(st.tuples(st.integers(2, 6), st.integers(1, 5)))
     values = data.draw(hnp.arrays(np.int32, shape, elements=st.integers(0, 3000)))

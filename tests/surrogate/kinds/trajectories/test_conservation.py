@@ -46,7 +46,7 @@ def test_laws_that_repeat_each_other_or_lack_species() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_whole_counts_restore_whole_counts(data: st.DataObject) -> None:
     """Whatever the laws: dependent species are exact integer functions of the others."""
     species = "ABCDEF"[: data.draw(st.integers(1, 6))]

@@ -149,7 +149,7 @@ def test_words_and_truth_values_are_kept() -> None:
 
 
 @given(st.integers(2, 12), st.integers(1, 12), st.integers(12, 40))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_windows_are_where_they_should_be(window: int, stride: int, steps: int) -> None:
     data, said = trajectories_from_table(weekly(steps), window=window, stride=stride)
     starts = list(range(0, steps - window + 1, stride))

@@ -79,7 +79,7 @@ def test_data_are_left_alone(epidemic: tuple[xr.Dataset, TimeSeriesCodec]) -> No
     assert set(data["R"].values[moved.numpy()].tolist()) <= {0, 100}  # S + I is off by up to 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), spread=st.floats(0.1, 30))
 def test_what_comes_back_is_in_range(
     epidemic: tuple[xr.Dataset, TimeSeriesCodec], seed: int, spread: float
@@ -93,7 +93,7 @@ def test_what_comes_back_is_in_range(
     torch.testing.assert_close(codec.within(inside), inside, atol=1e-4, rtol=1e-4)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), spread=st.floats(0.1, 10))
 def test_other_laws_and_kinds(seed: int, spread: float) -> None:
     data = mixed()
@@ -138,7 +138,7 @@ def test_ranges_survive_json(epidemic: tuple[xr.Dataset, TimeSeriesCodec]) -> No
     assert torch.equal(again.within(x), codec.within(x))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), spread=st.floats(0.1, 5))
 def test_many_that_are_rounded_up_together(seed: int, spread: float) -> None:
     """N - S - E - I is not negative after rounding either, nor above N."""

@@ -46,7 +46,7 @@ def test_a_config_gives_the_same_transform(transform: Transform) -> None:
     st.floats(0, 1, exclude_max=True),
     st.sampled_from(["identity", "log", "logit(0, 1000)"]),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_counts_come_back_from_noise_even_in_single_precision(n: int, u: float, text: str) -> None:
     transform = channels.from_text(text, name="S", integer=True)
     noisy = channels.dequantised(torch.tensor(float(n), dtype=torch.float64), u)
@@ -57,7 +57,7 @@ def test_counts_come_back_from_noise_even_in_single_precision(n: int, u: float, 
 
 
 @given(st.floats(-1e4, 1e4))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_counts_stay_within_their_bounds_wherever_the_model_goes(z: float) -> None:
     for text, low, high in (("log", 0.0, math.inf), ("logit(3, 10)", 3.0, 10.0)):
         transform = channels.from_text(text, name="S", integer=True)
