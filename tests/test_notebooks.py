@@ -43,13 +43,14 @@ def check_shown(place: Path) -> None:
     assert len(pictures) >= 3
     assert all(len(picture) > 5_000 for picture in pictures)
     drawn = "\n".join("".join(cell["source"]) for cell in cells)
-    shown = re.findall(r"^(?:sg\.plot|plt\.show)\(", drawn, re.MULTILINE)
+    shown = re.findall(r"^(?:sg\.plot|plt\.show|found\.plot)\(", drawn, re.MULTILINE)
     assert len(pictures) == len(shown)
 
 
 def test_there_are_notebooks() -> None:
     assert NOTEBOOKS == [
         "bring_your_own_simulator",
+        "calibrate",
         "images_constraints",
         "infer_from_an_outbreak",
         "scenario_bridging",

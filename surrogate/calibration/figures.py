@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surrogate.calibration.result import Calibration
 from surrogate.evaluation.ranks import ecdf_band
 from surrogate.reports.figures import blank
 from surrogate.reports.style import COLOURS, NAME_ROOM, short
@@ -20,6 +19,8 @@ from surrogate.reports.style import COLOURS, NAME_ROOM, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from surrogate.calibration.result import Calibration
 
 MAX_PANELS = 11  # of quantities, the worst ones first
 COLUMNS = 4

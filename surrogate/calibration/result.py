@@ -18,13 +18,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from surrogate.calibration.figures import figure
 from surrogate.evaluation.ranks import LEVELS, Uniformity, coverage, coverage_error
 from surrogate.evaluation.verdict import Level, Reason, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REPLICATE_COLUMNS = (
     "replicate",
@@ -258,6 +262,10 @@ class Calibration:
         if flat and self.replicates >= MIN_REPLICATES:
             found.append(f"the observations say nothing about {', '.join(flat)}")
         return found
+
+    def plot(self) -> Figure:
+        """Coverage, and the ECDF of the ranks of each quantity with its simultaneous band."""
+        return figure(self)
 
     def table(self) -> str:
         """A plain-text table, a line for each quantity."""

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surrogate.calibration.figures import figure
 from surrogate.calibration.page import page
 from surrogate.calibration.result import REPLICATE_COLUMNS, Calibration
 from surrogate.evaluation.ranks import randomised_ranks
@@ -107,5 +106,5 @@ def test_what_is_shown() -> None:
     shown = page(found, "Calibration of <toy>")
     assert "&lt;toy&gt;" in shown
     assert "data:image/svg+xml" in shown
-    assert len(figure(found).axes) == 3
+    assert len(found.plot().axes) == 3
     assert "usable with care" in repr(found)
