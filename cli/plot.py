@@ -125,7 +125,7 @@ def command(
         )
     if observed_columns:
         wanted["observed_columns"] = pairs_in(observed_columns)
-    check_options(kind, wanted, kind.plot_options, "plot_options")
+    check_options(kind, wanted, "plot_options")
     if observed is not None and "time" in observing:
         wanted["observed_time"] = observing["time"]
     points = None if observed is None else reading.opened(observed, {}, say.print).data

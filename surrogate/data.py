@@ -33,7 +33,7 @@ def evaluate(data: Any, against: Any, *, seed: int = 0, **options: Any) -> Evalu
     """
     seed = whole_number(seed, "seed")
     kind = common_kind(data, against)
-    check_options(kind, options, kind.compare_options, "compare_options")
+    check_options(kind, options, "compare_options")
     return _qualified(kind.compare(data, against, seed, **options), data, against)
 
 
@@ -53,7 +53,7 @@ def plot(
     Returns matplotlib Axes, or an array of them if there are several panels.
     """
     kind = kind_of(data) if against is None else common_kind(data, against)
-    check_options(kind, options, kind.plot_options, "plot_options")
+    check_options(kind, options, "plot_options")
     return kind.plot(data, against, observed, ax, **options)
 
 
@@ -91,8 +91,7 @@ def summary(data: Any) -> pd.DataFrame:
 def report_facts(data: Any, against: Any = None, **options: Any) -> tuple[Kind, Facts]:
     """What a page tells of samples, and their kind."""
     kind = kind_of(data) if against is None else common_kind(data, against)
-    own = [name for name in options if name not in kind.compare_options]
-    check_options(kind, own, kind.report_options, "report_options")
+    check_options(kind, options, "compare_options", "report_options")
     facts = kind.report_facts(data, against, **options)
     if facts.evaluation is not None:
         facts = replace(facts, evaluation=_qualified(facts.evaluation, data, against))
@@ -111,13 +110,15 @@ def common_kind(data: Any, against: Any) -> Kind:
     return kind
 
 
-def check_options(kind: Kind, given: Iterable[str], known: Iterable[str], facet: str) -> None:
-    """Refuse options that the kind does not have, by name; `facet`: where kinds declare them."""
-    names = list(known)
+def check_options(kind: Kind, given: Iterable[str], *facets: str) -> None:
+    """Refuse options that the kind does not have, by name; `facets`: where kinds declare them."""
+    names = [name for facet in facets for name in getattr(kind, facet)]
     for name in given:
         if name in names:
             continue
-        owners = [each.name for each in kinds() if name in getattr(each, facet)]
+        owners = [
+            each.name for each in kinds() if any(name in getattr(each, facet) for facet in facets)
+        ]
         if owners:
             raise ModelError(
                 f"{name} is for {' and '.join(owners)}, and these are {kind.name}",

@@ -100,7 +100,7 @@ def test_json_and_quiet() -> None:
 def test_the_way_to_a_reference() -> None:
     said = run().stderr
     assert "next: surrogate reference esirs --where 'S(0) = 95'" in said
-    assert "--where 'forall t: I(t) <= 90', then surrogate report samples.nc --against" in said
+    assert "--where 'forall t: I(t) <= 90' -o reference.nc, then surrogate report" in said
     with xr.open_dataset("samples.nc") as data:
         names = [*data.data_vars][3:]
         del data.attrs["surrogate_constraint"]

@@ -94,7 +94,7 @@ def test_a_missing_value_has_no_likelihood() -> None:
         ("3 ~ binomial(0.5*I(1), 0.3)", FormulaError, "not a whole number for all data"),
         ("3 ~ normal(I(1), N - 100)", FormulaError, "the sd of normal is 0"),
         ("3 ~ uniform(4, N)", ImpossibleError, "likelihood 0 for all data"),
-        ("3 ~ uniform(2, 1)", ImpossibleError, "likelihood 0 for all data"),
+        ("3 ~ uniform(2, 1)", FormulaError, "the lower end comes first"),
         ("3 ~ binomial(2, 0.5)", ImpossibleError, "likelihood 0 for all data"),
     ],
 )
