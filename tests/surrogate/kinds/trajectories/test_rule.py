@@ -65,7 +65,7 @@ def test_an_epidemic_from_a_uniform_start() -> None:
     network = models.esirs()
     exact = MasterEquation(network).probability({"all": "I <= 12"})
     rule = sg.rule("forall t: I(t) <= 12", like=simulate(network, 100))
-    found = split(network, rule, seed=2, copies=20, threads=1, replicates=6)
+    found = split(network, rule, seed=2, copies=160, threads=1, replicates=6)
     assert abs(found.probability / exact - 1) < 4 * found.relative_error < 1.5
 
 
